@@ -1,0 +1,1 @@
+"""Contrastive label enhancement (ConLE) as a Kedro project."""

@@ -1,0 +1,1 @@
+"""Catalog datasets of the project."""

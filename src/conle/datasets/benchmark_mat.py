@@ -1,0 +1,73 @@
+"""The field's .mat files: MATLAB v5 with features and label distributions."""
+
+import hashlib
+import io
+from typing import Any
+
+import numpy as np
+from kedro.io.core import get_filepath_str
+from kedro_datasets.matlab import MatlabDataset
+
+from conle.errors import RawFileError
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+# MATLAB writes v7.3 files as HDF5 behind a block of its own.
+HDF5_OFFSETS = (0, 512)
+GIT_LFS_POINTER = b"version https://git-lfs"
+HEADER_TEXT = b"MATLAB 5.0 MAT-file, written by conle"
+HEADER_TEXT_BYTES = 116
+
+
+class BenchmarkMatDataset(MatlabDataset):
+    """A MATLAB v5 file as a dict of its variables, with its name and checksum.
+
+    Loading adds `__file__` and `__sha256__` to the variables. Saving writes the variables; the
+    same values give the same bytes (SciPy's own header holds the time), and a reader finds
+    either the old file or the new one.
+    """
+
+    def load(self) -> dict[str, Any]:
+        """Read the file.
+
+        Raises:
+            RawFileError: it is missing, or not a readable MATLAB v5 file; says what it is.
+        """
+        from scipy.io import loadmat
+
+        path = get_filepath_str(self._get_load_path(), self._protocol)
+        try:
+            with self._fs.open(path, "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            raise RawFileError(f"{path} is missing") from None
+        if content.startswith(GIT_LFS_POINTER):
+            raise RawFileError(f"{path} is a Git LFS pointer, not the file itself: git lfs pull")
+        if any(content[at : at + 8] == HDF5_SIGNATURE for at in HDF5_OFFSETS):
+            raise RawFileError(
+                f"{path} is a MATLAB v7.3 (HDF5) file, which cannot be read yet; in MATLAB, "
+                "save(..., '-v7') writes one that can"
+            )
+        try:
+            variables = loadmat(io.BytesIO(content))
+        # SciPy raises anything from zlib.error to MemoryError on damaged files.
+        except Exception as error:
+            raise RawFileError(
+                f"{path} is not a MATLAB v5 file, or is damaged or cut off "
+                f"({type(error).__name__}: {error})"
+            ) from error
+        variables["__file__"] = path.rsplit("/", 1)[-1]
+        variables["__sha256__"] = hashlib.sha256(content).hexdigest()
+        return variables
+
+    def save(self, data: dict[str, np.ndarray]) -> None:
+        """Write the variables as a MATLAB v5 file."""
+        from scipy.io import savemat
+
+        buffer = io.BytesIO()
+        savemat(buffer, data)
+        content = HEADER_TEXT.ljust(HEADER_TEXT_BYTES) + buffer.getvalue()[HEADER_TEXT_BYTES:]
+        path = get_filepath_str(self._get_save_path(), self._protocol)
+        # fsspec's transactions move a finished temporary file into place.
+        with self._fs.transaction, self._fs.open(path, "wb") as file:
+            file.write(content)
+        self._invalidate_cache()

@@ -1,0 +1,202 @@
+"""The contract of every label enhancer.
+
+A label enhancer recovers label distributions D (samples x labels) from features X
+(samples x features) and logical labels L (samples x labels, 0 or 1). It never sees the true D:
+no method of the contract takes one.
+
+A method is one class: hyperparameters in `__init__` (stored under their own names, as
+scikit-learn asks), `_fit` and `_transform` on checked arrays, learned attributes ending in `_`.
+`inductive` says whether it recovers samples it was not fitted to.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+
+Features = Float[np.ndarray, "samples features"]
+LogicalLabels = Float[np.ndarray, "samples labels"]
+Recovered = Float[np.ndarray, "samples labels"]
+Rows = Int[np.ndarray, " rows"]
+Split = tuple[Rows, Rows]
+
+# Quantities followed in training, by name: the steps at which each was taken, and its values.
+Curves = dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, "folds steps"]]]
+
+# Called with the work done, the whole work, and a few words on where it stands.
+ProgressCallback = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class FoldRecovery:
+    """What a method recovered over the folds of a cross-validation.
+
+    Attributes:
+        recovered: one array (test rows x labels) per fold, rows sum to 1.
+        weights: learned arrays by name, the first axis runs over the folds; empty for methods
+            that learn none.
+        curves: what was followed in training; empty for methods that are not trained in steps.
+    """
+
+    recovered: list[Recovered]
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    curves: Curves = field(default_factory=dict)
+
+
+class LabelEnhancer(BaseEstimator):
+    """Base of all label enhancers: checks the input, leaves the method to the subclass."""
+
+    inductive: ClassVar[bool] = True
+    # Checked by scikit-learn's own validation of hyperparameters.
+    _parameter_constraints: ClassVar[dict[str, list]] = {}
+
+    def check_hyperparameters(self) -> None:
+        """Check types and ranges of the hyperparameters, as `fit` does first.
+
+        Raises:
+            ValueError: which one is wrong, what it must be, and what it is.
+        """
+        self._validate_params()
+
+    def fit(self, features: ArrayLike, logical_labels: ArrayLike) -> Self:
+        """Learn from features and logical labels. A second call starts anew.
+
+        Args:
+            features: X, samples x features, finite numbers.
+            logical_labels: L, samples x labels, each 0 or 1 (any numeric type or bool).
+
+        Returns:
+            The fitted enhancer itself.
+
+        Raises:
+            ValueError: wrong shapes, values that are not finite, labels other than 0 and 1, or a
+                hyperparameter out of its range.
+        """
+        self.check_hyperparameters()
+        features, logical_labels = check_inputs(features, logical_labels)
+        self.n_features_in_, self.n_labels_in_ = features.shape[1], logical_labels.shape[1]
+        self._fit(features, logical_labels)
+        return self
+
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+        """Recover the label distributions of any samples from their features and logical labels.
+
+        Args:
+            features: X, samples x features, the features that the enhancer was fitted with.
+            logical_labels: L, samples x labels.
+
+        Returns:
+            Recovered distributions, samples x labels: non-negative float64, rows sum to 1.
+
+        Raises:
+            ValueError: as `fit`, or other numbers of features or labels than in `fit`.
+            sklearn.exceptions.NotFittedError: `fit` was not called.
+            TypeError: the method is transductive: it recovers only what it is fitted to.
+        """
+        if not self.inductive:
+            raise TypeError(
+                f"{type(self).__name__} is transductive: it recovers the samples it is fitted to "
+                "and no others. Use fit_transform(features, logical_labels)."
+            )
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
+        features, logical_labels = check_inputs(features, logical_labels)
+        seen = (self.n_features_in_, self.n_labels_in_)
+        given = (features.shape[1], logical_labels.shape[1])
+        if given != seen:
+            raise ValueError(
+                f"{type(self).__name__} was fitted with {seen[0]} features and {seen[1]} labels, "
+                f"not {given[0]} and {given[1]}"
+            )
+        return self._transform(features, logical_labels)
+
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+        """Fit to samples and recover their distributions; see `fit` and `transform`."""
+        return self.fit(features, logical_labels).transform(features, logical_labels)
+
+    def recover_folds(
+        self,
+        features: ArrayLike,
+        logical_labels: ArrayLike,
+        splits: Sequence[Split],
+        on_progress: ProgressCallback | None = None,
+    ) -> FoldRecovery:
+        """Fit to the training rows of each fold and recover its test rows.
+
+        Methods that train their folds together override this; here each is fitted alone.
+
+        Args:
+            features: X of all samples.
+            logical_labels: L of all samples.
+            splits: per fold the training rows and the test rows.
+            on_progress: called as the work advances.
+
+        Returns:
+            The recovered test rows of each fold. The enhancer itself stays unfitted.
+        """
+        features, logical_labels = check_inputs(features, logical_labels)
+        recovered = []
+        for number, (training, test) in enumerate(splits, start=1):
+            fitted = clone(self).fit(features[training], logical_labels[training])
+            recovered.append(fitted.transform(features[test], logical_labels[test]))
+            if on_progress is not None:
+                on_progress(number, len(splits), f"fold {number} of {len(splits)}")
+        return FoldRecovery(recovered)
+
+    def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
+        raise NotImplementedError
+
+    def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
+        raise NotImplementedError
+
+
+def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Features, LogicalLabels]:
+    """Check features and logical labels and return them as float64 arrays.
+
+    Args:
+        features: samples x features.
+        logical_labels: samples x labels, each 0 or 1.
+
+    Returns:
+        Both as float64 arrays. They may share memory with the arguments: do not write to them.
+
+    Raises:
+        ValueError: what is wrong, and in which row.
+    """
+    features = _as_matrix(features, "features")
+    logical_labels = _as_matrix(logical_labels, "logical_labels")
+    if len(features) != len(logical_labels):
+        raise ValueError(
+            f"features have {len(features)} samples and logical_labels {len(logical_labels)}; "
+            "both need one row per sample"
+        )
+    neither = (logical_labels != 0) & (logical_labels != 1)
+    if neither.any():
+        row, column = np.argwhere(neither)[0]
+        raise ValueError(
+            f"logical_labels must be 0 or 1, not {logical_labels[row, column]:g} "
+            f"(row {row}, column {column})"
+        )
+    return features, logical_labels
+
+
+def _as_matrix(values: ArrayLike, name: str) -> Float[np.ndarray, "samples columns"]:
+    try:
+        matrix = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a matrix of numbers: {error}") from None
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions, not {matrix.ndim}")
+    if 0 in matrix.shape:
+        raise ValueError(f"{name} must not be empty, its shape is {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise ValueError(
+            f"{name} must be finite, not {matrix[row, column]} (row {row}, column {column})"
+        )
+    return matrix

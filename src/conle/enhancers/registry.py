@@ -1,0 +1,106 @@
+"""Every method by name. A new method is one file, one entry here and one block of parameters."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from conle.enhancers.base import LabelEnhancer
+
+
+@dataclass(frozen=True)
+class Method:
+    """A label enhancer and what pipelines and reports need to know of it.
+
+    Attributes:
+        title: name in tables and figures.
+        path: "module:class". Imported on use: torch takes seconds to load.
+        parameters: name of its block of hyperparameters.
+        trained: whether it has weights to keep and training curves to draw.
+        fixed: hyperparameters that make the method what it is and cannot be set.
+    """
+
+    title: str
+    path: str
+    parameters: str
+    trained: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def enhancer_class(self) -> type[LabelEnhancer]:
+        """The class of the method."""
+        module, name = self.path.split(":")
+        return getattr(import_module(module), name)
+
+
+METHODS = {
+    "conle": Method("ConLE", "conle.enhancers.conle:ConLE", "conle", trained=True),
+    "conle_h": Method(
+        "ConLE_h",
+        "conle.enhancers.conle:ConLE",
+        "conle",
+        trained=True,
+        fixed={"use_contrastive_loss": False},
+    ),
+    "conle_l": Method(
+        "ConLE_l",
+        "conle.enhancers.conle:ConLE",
+        "conle",
+        trained=True,
+        fixed={"use_threshold_loss": False},
+    ),
+    "uniform": Method("uniform", "conle.enhancers.references:Uniform", "uniform"),
+    "softmax_labels": Method(
+        "softmax of L", "conle.enhancers.references:SoftmaxLabels", "softmax_labels"
+    ),
+    "label_posterior": Method(
+        "label posterior", "conle.enhancers.references:LabelPosterior", "label_posterior"
+    ),
+}
+# Settings of the whole run that a method takes if it has them.
+RUN_SETTINGS = ("threshold", "device", "seed")
+REFERENCES = ("uniform", "softmax_labels", "label_posterior")
+
+
+def make_enhancer(
+    name: str, hyperparameters: Mapping[str, Any] | None = None, **run_settings: Any
+) -> LabelEnhancer:
+    """Make the unfitted enhancer of a name.
+
+    Args:
+        name: a key of `METHODS`.
+        hyperparameters: of the method; defaults where left out.
+        run_settings: settings of the whole run (seed, device, threshold); a method takes those
+            it has.
+
+    Returns:
+        The enhancer, its hyperparameters checked.
+
+    Raises:
+        ValueError: the method or a hyperparameter is unknown, or a value is out of its range.
+    """
+    if name not in METHODS:
+        raise ValueError(f"there is no method {name!r}{suggestion(name, METHODS)}")
+    method = METHODS[name]
+    known = method.enhancer_class._get_param_names()
+    settable = [key for key in known if key not in method.fixed]
+    values = {key: value for key, value in run_settings.items() if key in known}
+    for key, value in (hyperparameters or {}).items():
+        # The ablations share ConLE's block, which may hold the switch that they fix.
+        if key in method.fixed:
+            continue
+        if key not in known:
+            raise ValueError(f"{name} has no hyperparameter {key!r}{suggestion(key, settable)}")
+        values[key] = value
+    enhancer = method.enhancer_class(**values, **method.fixed)
+    enhancer.check_hyperparameters()
+    return enhancer
+
+
+def suggestion(wrong: str, choices: Iterable[str]) -> str:
+    """The end of a message about a wrong name: the right one, or all there are."""
+    close = get_close_matches(wrong, list(choices), n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there are: {', '.join(choices)}"

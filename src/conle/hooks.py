@@ -1,0 +1,372 @@
+"""Hooks: the run's parameters for the registration of pipelines, MLflow, and the final report."""
+
+import atexit
+import logging
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from kedro.config import OmegaConfigLoader
+from kedro.framework.context import KedroContext
+from kedro.framework.hooks import hook_impl
+from kedro.io import CatalogProtocol
+from kedro.pipeline import Node, Pipeline
+
+from conle.enhancers.registry import METHODS, RUN_SETTINGS, make_enhancer, suggestion
+from conle.errors import ParameterError, RawFileError
+from conle.measures import MEASURES
+from conle.options import PAPER_DATASETS, RunOptions, set_run_parameters
+
+logger = logging.getLogger(__name__)
+
+
+class RunParameters:
+    """Checks the parameters and the raw files before any work."""
+
+    @hook_impl(tryfirst=True)
+    def after_context_created(self, context: KedroContext) -> None:
+        """Check the run's options and keep them for the registration of the pipelines."""
+        # Not context.params: that loads the pipelines, which need this first.
+        parameters = context.config_loader["parameters"]
+        self._refuse_unknown(context)
+        RunOptions.from_parameters(parameters)
+        set_run_parameters(parameters, Path(context.project_path))
+        self._raw_dir = parameters["raw_dir"]
+
+    @hook_impl(tryfirst=True)
+    def before_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+        """Check hyperparameters and raw files of the nodes that will run."""
+        for node in pipeline.nodes:
+            if "recovery" not in node.tags:
+                continue
+            _, method = _cell(node)
+            try:
+                make_enhancer(
+                    method,
+                    catalog.load(f"params:{METHODS[method].parameters}"),
+                    **{name: catalog.load(f"params:{name}") for name in RUN_SETTINGS},
+                )
+            except ValueError as error:
+                raise ParameterError(f"{method}: {error}") from None
+        missing = [
+            name.removesuffix(".raw")
+            for name in sorted(pipeline.inputs())
+            if name.endswith(".raw") and not catalog.exists(name)
+        ]
+        if missing:
+            raise RawFileError(self._missing_message(missing))
+
+    def _missing_message(self, missing: list[str]) -> str:
+        files = "\n".join(f"  {self._raw_dir}/{name}.mat" for name in missing)
+        known = (*PAPER_DATASETS, "Artificial")
+        misspelt = "".join(
+            f"\n{name} is no dataset of the paper{suggestion(name, known)}"
+            for name in missing
+            if name not in known
+        )
+        return (
+            f"These raw files are missing:\n{files}{misspelt}\n"
+            "The benchmark's datasets were collected by X. Geng and are distributed by the PALM "
+            "group, Southeast University, for academic use: put the .mat files there, or name "
+            'their folder with --params "raw_dir=FOLDER". --params "datasets=present" takes '
+            "those of the paper that are there."
+        )
+
+    def _refuse_unknown(self, context: KedroContext) -> None:
+        """A misspelt --params would change nothing, silently."""
+        loader = context.config_loader
+        configured = OmegaConfigLoader(
+            conf_source=loader.conf_source,
+            env=loader.env,
+            base_env=loader.base_env,
+            default_run_env=loader.default_run_env,
+        )["parameters"]
+        for name in loader.runtime_params or {}:
+            if name not in configured:
+                raise ParameterError(
+                    f"there is no parameter {name!r}{suggestion(name, configured)}"
+                )
+
+
+class ExperimentTracking:
+    """One MLflow run per dataset and method, below the run that kedro-mlflow starts.
+
+    Everything goes through the client by run id: the fluent interface keeps its state per
+    thread. Workers of a parallel runner find the parent in the environment.
+    """
+
+    PARENT = "CONLE_MLFLOW_PARENT_RUN"
+    BATCH = 1000
+
+    @hook_impl(trylast=True)
+    def before_pipeline_run(self, run_params: dict[str, Any]) -> None:
+        """Take note of the parent run, and see that no run stays open when the process ends."""
+        import mlflow
+
+        os.environ.pop(self.PARENT, None)
+        parent = mlflow.active_run()
+        if parent is None:
+            return
+        os.environ[self.PARENT] = parent.info.run_id
+        self._client().set_tag(
+            parent.info.run_id, "git_commit", _git_commit(run_params["project_path"])
+        )
+        self._project_path = run_params["project_path"]
+        # Kedro calls no hook on Ctrl-C.
+        atexit.register(self._close_all, parent.info.run_id, "KILLED")
+
+    @hook_impl
+    def before_node_run(self, node: Node, catalog: CatalogProtocol, inputs: dict[str, Any]) -> None:
+        """Open the run of a dataset and method."""
+        self._catalog = catalog
+        if "recovery" not in node.tags or self._parent_id() is None:
+            return
+        dataset, method = _cell(node)
+        parameters = {
+            name.removeprefix("params:"): value
+            for name, value in inputs.items()
+            if name.startswith("params:")
+        }
+        source = catalog.load(f"{dataset}.source")
+        self._open(dataset, method, parameters, source)
+
+    @hook_impl
+    def after_dataset_saved(self, dataset_name: str, data: Any, node: Node) -> None:
+        """Log what a node has saved to the run of its dataset and method."""
+        if self._parent_id() is None:
+            return
+        kind = dataset_name.rsplit(".", 1)[-1]
+        if dataset_name in ("results", "summary"):
+            self._log_file(self._parent_id(), dataset_name, "tables")
+        elif kind == "recovery_picture":
+            self._log_file(self._parent_id(), dataset_name, "pictures")
+            for child in self._children(tags={"dataset": dataset_name.split(".")[0]}):
+                self._log_file(child.info.run_id, dataset_name, "pictures")
+        elif kind in ("recovered", "curves", "scores", "training_curves"):
+            dataset, method = _cell(node)
+            for child in self._children(tags={"dataset": dataset, "method": method}):
+                self._log_cell(child.info.run_id, kind, dataset_name, data)
+
+    @hook_impl
+    def on_node_error(self, node: Node) -> None:
+        """Mark the run of a dataset and method as failed."""
+        if "recovery" in node.tags and self._parent_id() is not None:
+            dataset, method = _cell(node)
+            self._close_children({"dataset": dataset, "method": method}, "FAILED")
+
+    @hook_impl
+    def after_pipeline_run(self) -> None:
+        """Every run has ended."""
+        atexit.unregister(self._close_all)
+
+    @hook_impl
+    def on_pipeline_error(self) -> None:
+        """Mark what is still open as failed; kedro-mlflow does so for the parent."""
+        atexit.unregister(self._close_all)
+        if self._parent_id() is not None:
+            self._close_children({}, "FAILED")
+
+    def _open(
+        self,
+        dataset: str,
+        method: str,
+        parameters: Mapping[str, Any],
+        source: Mapping[str, str],
+    ) -> None:
+        from mlflow.entities import Param
+
+        client, parent_id = self._client(), self._parent_id()
+        parent = client.get_run(parent_id)
+        child = client.create_run(
+            parent.info.experiment_id,
+            run_name=f"{dataset} {method}",
+            tags={
+                "mlflow.parentRunId": parent_id,
+                "dataset": dataset,
+                "method": method,
+                "protocol": parameters["protocol"],
+                "git_commit": parent.data.tags["git_commit"],
+                "data_sha256": source["sha256"],
+            },
+        )
+        client.log_batch(
+            child.info.run_id,
+            params=[Param(name, str(value)) for name, value in _flatten(parameters).items()],
+        )
+
+    def _log_cell(self, run_id: str, kind: str, dataset_name: str, data: Any) -> None:
+        if kind == "recovered":
+            self._log_file(run_id, dataset_name, "recovered")
+        elif kind == "training_curves":
+            self._log_file(run_id, dataset_name, "pictures")
+        elif kind == "curves":
+            means = data.groupby(["quantity", "step"], sort=False)["value"].mean()
+            self._log_metrics(
+                run_id,
+                [(quantity, value, step) for (quantity, step), value in means.items()],
+            )
+        else:
+            values = data.groupby("measure", sort=False)["value"]
+            deviations = values.std().dropna()
+            self._log_metrics(
+                run_id,
+                [(name, value, 0) for name, value in values.mean().items()]
+                + [(f"{name}_std", value, 0) for name, value in deviations.items()],
+            )
+            self._client().set_terminated(run_id, "FINISHED")
+
+    def _log_metrics(self, run_id: str, metrics: list[tuple[str, float, int]]) -> None:
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        entities = [Metric(name, float(value), now, int(step)) for name, value, step in metrics]
+        for start in range(0, len(entities), self.BATCH):
+            self._client().log_batch(run_id, metrics=entities[start : start + self.BATCH])
+
+    def _log_file(self, run_id: str, dataset_name: str, folder: str) -> None:
+        path = self._catalog.get(dataset_name)._get_load_path()
+        self._client().log_artifact(run_id, str(path), folder)
+
+    def _children(self, tags: Mapping[str, str]) -> list:
+        client, parent_id = self._client(), self._parent_id()
+        conditions = {"mlflow.parentRunId": parent_id, **tags}
+        return list(
+            client.search_runs(
+                [client.get_run(parent_id).info.experiment_id],
+                " and ".join(f"tags.`{name}` = '{value}'" for name, value in conditions.items()),
+                max_results=50_000,
+            )
+        )
+
+    def _close_children(self, tags: Mapping[str, str], status: str) -> None:
+        for child in self._children(tags):
+            if child.info.status == "RUNNING":
+                self._client().set_terminated(child.info.run_id, status)
+
+    def _close_all(self, parent_id: str, status: str) -> None:
+        """Close the parent and its children if they are open: the process ends."""
+        import mlflow
+
+        client = self._client()
+        if client.get_run(parent_id).info.status != "RUNNING":
+            return
+        os.environ[self.PARENT] = parent_id
+        self._close_children({}, status)
+        while mlflow.active_run():
+            mlflow.end_run(status)
+        client.set_terminated(parent_id, status)
+
+    def _parent_id(self) -> str | None:
+        return os.environ.get(self.PARENT)
+
+    @staticmethod
+    def _client():
+        from mlflow import MlflowClient
+
+        return MlflowClient()
+
+
+class RunReport:
+    """Prints the summary of a run, and where its results are."""
+
+    @hook_impl(trylast=True)
+    def after_pipeline_run(
+        self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
+        """Print the table of measures."""
+        if "summary" not in pipeline.outputs():
+            return
+        import mlflow
+        from rich.console import Console
+
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=180)
+        console.print(summary_table(catalog.load("summary")))
+        project = Path(run_params["project_path"])
+
+        def saved(name: str) -> str:
+            return os.path.relpath(catalog.get(name)._get_load_path(), project)
+
+        pictures = sorted(
+            name
+            for name in pipeline.outputs()
+            if name.endswith((".recovery_picture", ".training_curves"))
+        )
+        parent = os.environ.get(ExperimentTracking.PARENT)
+        lines = [f"Results   {saved('results')}", f"Summary   {saved('summary')}"]
+        lines += [f"Picture   {saved(name)}" for name in pictures]
+        if parent is not None:
+            lines.append(
+                f"MLflow    run {parent}; to compare runs: "
+                f"mlflow ui --backend-store-uri {_shortened(mlflow.get_tracking_uri(), project)}"
+            )
+        console.print("\n".join(lines), highlight=False, soft_wrap=True)
+
+
+def summary_table(summary: pd.DataFrame) -> Any:
+    """The summary as a table for the terminal: mean and standard deviation, best in bold."""
+    from rich.table import Table
+
+    table = Table(title="Recovery: mean ± standard deviation over the folds, best in bold")
+    table.add_column("dataset")
+    table.add_column("method")
+    for measure in MEASURES.values():
+        table.add_column(f"{measure.title} {measure.arrow}", justify="right")
+    marked = False
+    for dataset, rows in summary.groupby("dataset", sort=False):
+        cells = rows.set_index(["method", "measure"])
+        means = rows.pivot(index="method", columns="measure", values="mean")
+        best = {
+            name: means[name].max() if measure.larger_is_better else means[name].min()
+            for name, measure in MEASURES.items()
+        }
+        for method in rows["method"].unique():
+            values = []
+            for name in MEASURES:
+                mean, std = cells.loc[(method, name), ["mean", "std"]]
+                text = f"{mean:.4f}" + ("" if pd.isna(std) else f" ± {std:.4f}")
+                values.append(f"[bold]{text}[/bold]" if mean == best[name] else text)
+            on_all = (rows.loc[rows["method"] == method, "fitted_on"] == "all").any()
+            marked |= on_all
+            table.add_row(dataset, METHODS[method].title + (" *" if on_all else ""), *values)
+        table.add_section()
+    if marked:
+        table.caption = "* fitted to all rows, the scored ones included"
+    return table
+
+
+def _cell(node: Node) -> tuple[str, str]:
+    """Dataset and method of a node, from its namespace."""
+    dataset, method = node.namespace.split(".")
+    return dataset, method
+
+
+def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for name, value in parameters.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _git_commit(project_path: str) -> str:
+    """The commit of the project, marked where files differ from it."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],
+        cwd=project_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return described.stdout.strip() if described.returncode == 0 else "not in git"
+
+
+def _shortened(uri: str, project: Path) -> str:
+    return uri.replace(f"{project.as_posix()}/", "")

@@ -1,0 +1,128 @@
+"""The options of a run, checked once at its start.
+
+Kedro registers the pipelines before it hands out parameters, but which nodes there are depends
+on the chosen datasets: a hook gives the parameters to `set_run_parameters` first.
+"""
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from kedro.config import OmegaConfigLoader
+from kedro.framework.project import settings
+from kedro.utils import find_kedro_project
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from conle.errors import ParameterError
+
+logger = logging.getLogger(__name__)
+
+PAPER_DATASETS = (
+    "SJAFFE",
+    "SBU_3DFE",
+    "Natural_Scene",
+    "Movie",
+    "Yeast_alpha",
+    "Yeast_cdc",
+    "Yeast_elu",
+    "Yeast_diau",
+    "Yeast_dtt",
+    "Yeast_heat",
+    "Yeast_cold",
+    "Yeast_spo",
+    "Yeast_spo5",
+)
+PRESENT = "present"
+
+
+class RunOptions(BaseModel):
+    """Options that concern the whole run; hyperparameters of methods are checked with them."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    datasets: Annotated[list[str], Field(min_length=1)]
+    raw_dir: str
+    seed: Annotated[int, Field(ge=0)]
+    repeats: Annotated[int, Field(ge=1)]
+    folds: Annotated[int, Field(ge=2)]
+    protocol: Literal["cross_validation", "transductive"]
+    threshold: Annotated[float, Field(gt=0, lt=1)]
+    device: str
+
+    @field_validator("datasets", mode="before")
+    @classmethod
+    def _split_datasets(cls, datasets: Any) -> list[str]:
+        """`--params` splits on commas, so a list is written A+B there."""
+        names = datasets.split("+") if isinstance(datasets, str) else list(datasets)
+        for name in names:
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", str(name)):
+                raise ValueError(
+                    f"{str(name)!r} is not the name of a dataset: letters, digits, _ and - only; "
+                    "several are joined by +"
+                )
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"{', '.join(repeated)} is named more than once")
+        return names
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> "RunOptions":
+        """Check the parameters of a run.
+
+        Raises:
+            ParameterError: names every parameter that is missing or wrong, and why.
+        """
+        try:
+            return cls.model_validate(dict(parameters))
+        except ValidationError as error:
+            problems = [
+                f"  {'.'.join(map(str, problem['loc']))}: "
+                f"{problem['msg'].removeprefix('Value error, ')} (given: {problem['input']!r})"
+                for problem in error.errors()
+            ]
+            raise ParameterError(
+                "These parameters cannot be used:\n" + "\n".join(problems)
+            ) from None
+
+
+_run_parameters: tuple[Mapping[str, Any], Path] | None = None
+
+
+def set_run_parameters(parameters: Mapping[str, Any] | None, project_path: Path) -> None:
+    """Keep the parameters of the session for the registration of its pipelines."""
+    global _run_parameters
+    _run_parameters = None if parameters is None else (parameters, project_path)
+
+
+def selected_datasets() -> list[str]:
+    """The datasets of the run, `present` replaced by those of the paper that are there.
+
+    Raises:
+        ParameterError: the parameters are wrong, or `present` finds none of the paper's.
+    """
+    parameters, project_path = _run_parameters or _configured_parameters()
+    options = RunOptions.from_parameters(parameters)
+    if options.datasets != [PRESENT]:
+        return options.datasets
+    folder = project_path / options.raw_dir
+    present = [name for name in PAPER_DATASETS if (folder / f"{name}.mat").is_file()]
+    if not present:
+        raise ParameterError(f"None of the paper's datasets is in {options.raw_dir}")
+    absent = [name for name in PAPER_DATASETS if name not in present]
+    if absent:
+        logger.warning("Not in %s, left out: %s", options.raw_dir, ", ".join(absent))
+    return present
+
+
+def _configured_parameters() -> tuple[Mapping[str, Any], Path]:
+    """What the configuration says, for commands that open no session (`kedro viz`)."""
+    project_path = find_kedro_project(Path.cwd()) or Path.cwd()
+    loader = OmegaConfigLoader(
+        conf_source=str(project_path / settings.CONF_SOURCE),
+        env=os.environ.get("KEDRO_ENV"),
+        **settings.CONFIG_LOADER_ARGS,
+    )
+    return loader["parameters"], project_path

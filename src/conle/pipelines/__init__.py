@@ -1,0 +1,13 @@
+"""The pipelines: `pipeline.py` wires names, `nodes.py` holds the functions."""
+
+from collections.abc import Callable
+from functools import partial, update_wrapper
+from typing import Any
+
+
+def for_cell(function: Callable, **names: Any) -> Callable:
+    """A node's function with the names of its dataset and method filled in.
+
+    It keeps the function's own name, which Kedro shows in logs and pictures.
+    """
+    return update_wrapper(partial(function, **names), function)

@@ -1,0 +1,72 @@
+"""Scores, the results table and its summary, and pictures."""
+
+from collections.abc import Sequence
+
+from kedro.pipeline import Node, Pipeline
+
+from conle.enhancers.registry import METHODS
+from conle.pipelines import for_cell
+from conle.pipelines.evaluation.nodes import (
+    collect_results,
+    draw_recovery,
+    draw_training_curves,
+    score_folds,
+    summarise,
+)
+
+
+def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline:
+    """Evaluate each method on each dataset, and put all scores into one table."""
+    nodes = []
+    for dataset in datasets:
+        for method in methods:
+            cell, tags = f"{dataset}.{method}", [dataset, method]
+            nodes.append(
+                Node(
+                    for_cell(score_folds, dataset=dataset, method=method),
+                    inputs=[
+                        f"{dataset}.label_distributions",
+                        f"{cell}.recovered",
+                        "params:protocol",
+                    ],
+                    outputs=f"{cell}.scores",
+                    name="score",
+                    namespace=cell,
+                    tags=tags,
+                )
+            )
+            if METHODS[method].trained:
+                nodes.append(
+                    Node(
+                        for_cell(draw_training_curves, dataset=dataset, method=method),
+                        inputs=f"{cell}.curves",
+                        outputs=f"{cell}.training_curves",
+                        name="draw_training_curves",
+                        namespace=cell,
+                        tags=tags,
+                    )
+                )
+        nodes.append(
+            Node(
+                for_cell(draw_recovery, dataset=dataset, methods=tuple(methods)),
+                inputs=[
+                    f"{dataset}.features",
+                    f"{dataset}.label_distributions",
+                    *(f"{dataset}.{method}.recovered" for method in methods),
+                ],
+                outputs=f"{dataset}.recovery_picture",
+                name="draw_recovery",
+                namespace=dataset,
+                tags=dataset,
+            )
+        )
+    nodes += [
+        Node(
+            collect_results,
+            inputs=[f"{dataset}.{method}.scores" for dataset in datasets for method in methods],
+            outputs="results",
+            name="collect_results",
+        ),
+        Node(summarise, inputs="results", outputs="summary", name="summarise"),
+    ]
+    return Pipeline(nodes, tags="evaluation")

@@ -1,0 +1,222 @@
+"""From a raw .mat file to checked features, label distributions and logical labels."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+
+from conle.artificial import make_artificial
+from conle.binarisation import binarise
+from conle.errors import DataError
+
+logger = logging.getLogger(__name__)
+
+# What the field's files call the matrices, compared without regard to case; the first that a
+# file has is taken.
+FEATURE_KEYS = ("features", "feature", "x", "data")
+DISTRIBUTION_KEYS = ("labels", "labeldistribution", "label_distribution", "d")
+LOGICAL_LABEL_KEYS = ("logicallabel", "logical_label", "logical_labels", "l")
+
+# Rows this near to a sum of 1 are distributions as they are, and binarised as they were read.
+EXACT_SUM_TOLERANCE = 1e-9
+# Rows further from it than this are not distributions at all.
+SUM_TOLERANCE = 1e-3
+ROWS_SHOWN = 5
+
+
+def write_artificial() -> dict[str, np.ndarray]:
+    """Make the Artificial dataset in the form of the field's files."""
+    features, label_distributions = make_artificial()
+    return {"features": features, "labels": label_distributions}
+
+
+def ingest(
+    raw: Mapping[str, Any], folds: int, *, dataset: str
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, str]]:
+    """Check a raw file and take from it what the run needs.
+
+    Args:
+        raw: the variables of the file, with its name and checksum under `__file__`, `__sha256__`.
+        folds: of the cross-validation; there must be as many samples.
+        dataset: its name, for messages.
+
+    Returns:
+        Features (samples x features), label distributions (samples x labels, float64; rows whose
+        sum is not within 1e-9 of 1 are divided by it), the file's own logical labels (without
+        columns where it has none), and the source: dataset, file and SHA-256.
+
+    Raises:
+        DataError: what is wrong, in which variable and rows.
+    """
+    place = f"{dataset} ({raw['__file__']})"
+    features = _matrix(raw, FEATURE_KEYS, "features", place)
+    distributions = _matrix(raw, DISTRIBUTION_KEYS, "label distributions", place)
+    samples, labels = distributions.shape
+    if len(features) != samples:
+        raise DataError(
+            f"{place}: {len(features)} rows of features but {samples} of label distributions; "
+            "both need one row per sample"
+        )
+    if labels < 2:
+        raise DataError(f"{place}: label distributions need at least two labels, not {labels}")
+    if samples < folds:
+        raise DataError(f"{place}: {samples} samples cannot be split into {folds} folds")
+    _refuse_rows(
+        (distributions < 0).any(axis=1), place, "label distributions have negative degrees"
+    )
+    sums = distributions.sum(axis=1)
+    _refuse_rows(
+        np.abs(sums - 1) > SUM_TOLERANCE,
+        place,
+        "label distributions must sum to 1",
+        [f"sum {value:.6g}" for value in sums],
+    )
+    inexact = np.abs(sums - 1) > EXACT_SUM_TOLERANCE
+    distributions = np.where(inexact[:, None], distributions / sums[:, None], distributions)
+
+    label_names = [f"label_{number}" for number in range(1, labels + 1)]
+    given = _given_logical_labels(raw, (samples, labels), place)
+    return (
+        pd.DataFrame(
+            features, columns=[f"feature_{number}" for number in range(1, features.shape[1] + 1)]
+        ),
+        pd.DataFrame(distributions, columns=label_names),
+        pd.DataFrame(given, columns=label_names if given.shape[1] else []),
+        {"dataset": dataset, "file": raw["__file__"], "sha256": raw["__sha256__"]},
+    )
+
+
+def make_logical_labels(
+    label_distributions: pd.DataFrame, given_logical_labels: pd.DataFrame, threshold: float
+) -> pd.DataFrame:
+    """The logical labels: the file's own where it has any, otherwise binarised distributions.
+
+    This is the only node through which the distributions reach anything that a method sees.
+
+    Args:
+        label_distributions: samples x labels.
+        given_logical_labels: the file's own, or a table without columns.
+        threshold: T of the binarisation.
+
+    Returns:
+        0/1 labels (int8), samples x labels.
+    """
+    if len(given_logical_labels.columns):
+        return given_logical_labels
+    return pd.DataFrame(
+        binarise(label_distributions.to_numpy(), threshold), columns=label_distributions.columns
+    )
+
+
+def describe(
+    features: pd.DataFrame,
+    label_distributions: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    source: Mapping[str, str],
+    published_sizes: pd.DataFrame,
+    known_files: pd.DataFrame,
+    *,
+    dataset: str,
+) -> dict[str, Any]:
+    """Describe a dataset and compare it with the paper's Table 1, where that has its name.
+
+    Args:
+        features: samples x features.
+        label_distributions: samples x labels.
+        logical_labels: samples x labels.
+        source: file and checksum.
+        published_sizes: the paper's Table 1: dataset, examples, features, labels.
+        known_files: SHA-256 of the benchmark's files: dataset, sha256.
+        dataset: its name.
+
+    Returns:
+        Sizes, counts and the outcome of both comparisons, null where nothing is known.
+    """
+    relevant = logical_labels.to_numpy().sum(axis=1)
+    sizes = {
+        "examples": len(features),
+        "features": features.shape[1],
+        "labels": label_distributions.shape[1],
+    }
+    published = published_sizes.set_index("dataset")
+    sizes_match = None
+    if dataset in published.index:
+        expected = {name: int(published.loc[dataset, name]) for name in sizes}
+        sizes_match = sizes == expected
+        if not sizes_match:
+            logger.warning("%s has %s, Table 1 of the paper %s", dataset, sizes, expected)
+    checksums = known_files.set_index("dataset")["sha256"]
+    file_is_known = None
+    if dataset in checksums.index:
+        file_is_known = source["sha256"] == checksums[dataset]
+        if not file_is_known:
+            logger.warning("%s differs from the benchmark's file of that name", source["file"])
+    counts, occurrences = np.unique(relevant, return_counts=True)
+    return {
+        **source,
+        **sizes,
+        "zero_degrees": int((label_distributions.to_numpy() == 0).sum()),
+        "relevant_labels": int(relevant.sum()),
+        "samples_by_relevant_labels": {
+            str(k): int(number) for k, number in zip(counts, occurrences, strict=True)
+        },
+        "sizes_match_table_1": sizes_match,
+        "file_is_the_benchmarks": file_is_known,
+    }
+
+
+def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], what: str, place: str) -> np.ndarray:
+    """The matrix that a file holds under one of the keys, as finite float64."""
+    matrix = _find(raw, keys)
+    if matrix is None:
+        held = ", ".join(sorted(key for key in raw if not key.startswith("__"))) or "nothing"
+        raise DataError(
+            f"{place}: no {what}; they are looked for under {', '.join(keys)} (in any case), "
+            f"the file holds {held}"
+        )
+    if scipy.sparse.issparse(matrix):
+        matrix = matrix.toarray()
+    matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "buif" or 0 in matrix.shape:
+        raise DataError(
+            f"{place}: {what} must be a matrix of real numbers, not {matrix.dtype} of shape "
+            f"{matrix.shape}"
+        )
+    matrix = matrix.astype(np.float64)
+    _refuse_rows(~np.isfinite(matrix).all(axis=1), place, f"{what} must be finite")
+    return matrix
+
+
+def _given_logical_labels(raw: Mapping[str, Any], shape: tuple[int, int], place: str) -> np.ndarray:
+    """The file's own logical labels, or a matrix without columns."""
+    if _find(raw, LOGICAL_LABEL_KEYS) is None:
+        return np.empty((shape[0], 0), dtype=np.int8)
+    given = _matrix(raw, LOGICAL_LABEL_KEYS, "logical labels", place)
+    if given.shape != shape:
+        raise DataError(
+            f"{place}: logical labels have the shape {given.shape}, label distributions {shape}"
+        )
+    _refuse_rows(~np.isin(given, (0, 1)).all(axis=1), place, "logical labels must be 0 or 1")
+    return given.astype(np.int8)
+
+
+def _find(raw: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    by_lower_case = {key.lower(): value for key, value in raw.items()}
+    return next((by_lower_case[key] for key in keys if key in by_lower_case), None)
+
+
+def _refuse_rows(
+    wrong: np.ndarray, place: str, problem: str, details: list[str] | None = None
+) -> None:
+    """Raise a DataError that names the first of the wrong rows, if there are any."""
+    rows = np.flatnonzero(wrong)
+    if not len(rows):
+        return
+    shown = [
+        f"{row} ({details[row]})" if details is not None else str(row) for row in rows[:ROWS_SHOWN]
+    ]
+    more = f" and {len(rows) - ROWS_SHOWN} more" if len(rows) > ROWS_SHOWN else ""
+    raise DataError(f"{place}: {problem}; rows (from 0) {', '.join(shown)}{more}")

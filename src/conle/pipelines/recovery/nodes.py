@@ -1,0 +1,153 @@
+"""Recovering label distributions with a method, fold by fold."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from conle.enhancers.base import FoldRecovery, ProgressCallback, Split
+from conle.enhancers.registry import make_enhancer
+
+# Repeat and fold of a fit to all rows, which belongs to no fold.
+ALL_ROWS = (0, 0)
+
+
+def recover(
+    features: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    folds: pd.DataFrame,
+    hyperparameters: Mapping[str, Any],
+    protocol: str,
+    threshold: float,
+    device: str,
+    seed: int,
+    *,
+    dataset: str,
+    method: str,
+) -> pd.DataFrame:
+    """Recover the distributions of every test fold.
+
+    Args:
+        features: samples x features.
+        logical_labels: samples x labels.
+        folds: columns repeat, fold, sample.
+        hyperparameters: of the method.
+        protocol: "cross_validation" fits inductive methods to the training rows of each fold,
+            "transductive" every method once to all rows.
+        threshold: T of the binarisation.
+        device: for methods that can use a GPU.
+        seed: of the method's random choices.
+        dataset: its name, for the progress bar.
+        method: its name.
+
+    Returns:
+        Columns repeat, fold, sample and one per label: the recovered rows of each test fold.
+    """
+    recovered, _ = _recover(
+        features,
+        logical_labels,
+        folds,
+        protocol,
+        make_enhancer(method, hyperparameters, threshold=threshold, device=device, seed=seed),
+        f"{dataset} {method}",
+    )
+    return recovered
+
+
+def train_and_recover(
+    features: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    folds: pd.DataFrame,
+    hyperparameters: Mapping[str, Any],
+    protocol: str,
+    threshold: float,
+    device: str,
+    seed: int,
+    *,
+    dataset: str,
+    method: str,
+) -> tuple[pd.DataFrame, dict[str, np.ndarray], pd.DataFrame]:
+    """`recover`, for a method with weights and training curves.
+
+    Returns:
+        What `recover` returns; the weights by name, their first axis over the folds; and the
+        curves with the columns quantity, repeat, fold, step, value (repeat and fold are 0 for a
+        fit to all rows).
+    """
+    recovered, recovery = _recover(
+        features,
+        logical_labels,
+        folds,
+        protocol,
+        make_enhancer(method, hyperparameters, threshold=threshold, device=device, seed=seed),
+        f"{dataset} {method}",
+    )
+    fitted = (
+        [ALL_ROWS]
+        if protocol == "transductive"
+        else list(folds[["repeat", "fold"]].drop_duplicates().itertuples(index=False, name=None))
+    )
+    repeats, fold_numbers = np.array(fitted).T
+    curves = pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "quantity": quantity,
+                    "repeat": np.repeat(repeats, len(steps)),
+                    "fold": np.repeat(fold_numbers, len(steps)),
+                    "step": np.tile(steps, len(fitted)),
+                    "value": values.ravel().astype(np.float64),
+                }
+            )
+            for quantity, (steps, values) in recovery.curves.items()
+        ],
+        ignore_index=True,
+    )
+    return recovered, recovery.weights, curves
+
+
+def _recover(features, logical_labels, folds, protocol, enhancer, description):
+    X, L = features.to_numpy(), logical_labels.to_numpy()
+    tests = [test.to_numpy() for _, test in folds.groupby(["repeat", "fold"], sort=False)["sample"]]
+    with _progress_bar(description) as on_progress:
+        recovery, rows = _recover_tests(enhancer, X, L, tests, protocol, on_progress)
+    recovered = folds[["repeat", "fold", "sample"]].reset_index(drop=True)
+    recovered[list(logical_labels.columns)] = np.concatenate(rows)
+    return recovered, recovery
+
+
+def _recover_tests(
+    enhancer, X, L, tests, protocol, on_progress
+) -> tuple[FoldRecovery, list[np.ndarray]]:
+    everything = np.arange(len(X))
+    if protocol == "transductive" or not enhancer.inductive:
+        recovery = enhancer.recover_folds(X, L, [(everything, everything)], on_progress)
+        return recovery, [recovery.recovered[0][test] for test in tests]
+    splits: list[Split] = [(np.setdiff1d(everything, test), test) for test in tests]
+    recovery = enhancer.recover_folds(X, L, splits, on_progress)
+    return recovery, recovery.recovered
+
+
+@contextmanager
+def _progress_bar(description: str) -> Iterator[ProgressCallback]:
+    """A progress bar on the terminal; nothing where there is none."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[status]}"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as progress:
+        task = progress.add_task(description, status="")
+        yield lambda done, total, status: progress.update(
+            task, completed=done, total=total, status=status
+        )

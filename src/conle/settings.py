@@ -1,0 +1,25 @@
+"""Settings of the Kedro project."""
+
+import warnings
+from pathlib import Path
+
+from kedro.utils import find_kedro_project
+
+from conle.hooks import ExperimentTracking, RunParameters, RunReport
+
+HOOKS = (RunParameters(), ExperimentTracking(), RunReport())
+
+
+def _project_folder() -> str:
+    """For paths that Kedro does not resolve itself, such as MLflow's database."""
+    return (find_kedro_project(Path.cwd()) or Path.cwd()).as_posix()
+
+
+# The results table takes its inputs from the namespaces of all datasets, as it must.
+warnings.filterwarnings("ignore", message="One or more dataset names contain '.' characters")
+
+CONFIG_LOADER_ARGS = {
+    "base_env": "base",
+    "default_run_env": "local",
+    "custom_resolvers": {"project_folder": _project_folder},
+}

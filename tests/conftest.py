@@ -1,0 +1,96 @@
+"""Fixtures that several test modules use."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import loadmat, savemat
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of the benchmark's .mat files."""
+    folder = os.environ.get("CONLE_DATA")
+    if not folder:
+        pytest.skip("needs the benchmark's .mat files: set CONLE_DATA to their folder")
+    return Path(folder).resolve()
+
+
+@pytest.fixture(scope="session")
+def load_real(real_data):
+    """Features and label distributions of a benchmark dataset, as read."""
+
+    def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+        variables = loadmat(real_data / f"{name}.mat")
+        return variables["features"], variables["labels"]
+
+    return load
+
+
+@pytest.fixture
+def samples() -> tuple[np.ndarray, np.ndarray]:
+    """Features and logical labels of 60 samples; every label is relevant somewhere."""
+    generator = np.random.default_rng(7)
+    features = generator.normal(size=(60, 5))
+    scores = features @ generator.normal(size=(5, 4)) + 0.3 * generator.normal(size=(60, 4))
+    logical_labels = (scores >= np.sort(scores, axis=1)[:, -2:-1]).astype(float)
+    logical_labels[::3] = scores[::3] >= scores[::3].max(axis=1, keepdims=True)
+    return features, logical_labels
+
+
+class Project:
+    """A copy of the Kedro project in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.copytree(REPOSITORY / "conf", folder / "conf")
+        shutil.copy(REPOSITORY / "pyproject.toml", folder)
+        shutil.copy(REPOSITORY / ".telemetry", folder)
+        shutil.copytree(
+            REPOSITORY / "data" / "01_raw" / "published", folder / "data" / "01_raw" / "published"
+        )
+        (folder / "src").mkdir()
+
+    def kedro(self, *arguments: str) -> subprocess.CompletedProcess:
+        """Run the kedro command in the project."""
+        return subprocess.run(
+            [sys.executable, "-m", "kedro", *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def run(self, pipeline: str = "conle", **parameters: object) -> subprocess.CompletedProcess:
+        """`kedro run` with a short training unless told otherwise."""
+        short = {"conle.steps": 20, "repeats": 1, "folds": 3}
+        given = ",".join(f"{name}={value}" for name, value in (short | parameters).items())
+        return self.kedro("run", "--pipelines", pipeline, "--params", given)
+
+    def write_raw(self, name: str, features: np.ndarray, labels: np.ndarray, **more) -> Path:
+        """Put a dataset into the raw folder."""
+        path = self.folder / "data" / "01_raw" / f"{name}.mat"
+        savemat(path, {"features": features, "labels": labels, **more})
+        return path
+
+    def newest(self, artifact: str) -> Path:
+        """The file of the last version of an artifact under data/."""
+        return max((self.folder / "data" / artifact).glob("*/*"))
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    return Project(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def artificial_run(tmp_path_factory) -> tuple[Project, subprocess.CompletedProcess]:
+    """A project after a short run on Artificial; tests must not change it."""
+    project = Project(tmp_path_factory.mktemp("artificial"))
+    return project, project.run()

@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+import torch
+
+from conle.enhancers.batched import (
+    BatchedLinear,
+    Standardization,
+    fold_batches,
+    fold_chunks,
+    fold_seeds,
+    resolve_device,
+)
+
+CPU = torch.device("cpu")
+
+
+def generators(*seeds):
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+def test_batched_linear_is_a_linear_layer_per_fold():
+    layer = BatchedLinear(generators(0, 1), 3, 2)
+    x = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(2))
+    for fold in range(2):
+        expected = torch.nn.functional.linear(
+            x[fold], layer.weight[fold].T, layer.bias[fold].squeeze(0)
+        )
+        torch.testing.assert_close(layer(x)[fold], expected)
+
+
+def test_batched_linear_starts_from_each_folds_own_generator():
+    both, second = BatchedLinear(generators(0, 1), 3, 2), BatchedLinear(generators(1), 3, 2)
+    torch.testing.assert_close(both.weight[1], second.weight[0], rtol=0, atol=0)
+    assert not torch.equal(both.weight[0], both.weight[1])
+    assert both.weight.abs().max() <= 3**-0.5
+
+
+def test_batches_go_through_every_training_row_once_an_epoch():
+    rows = [np.arange(10, 21), np.arange(100, 111)]
+    batches = list(fold_batches(rows, 4, 6, [np.random.default_rng(s) for s in (0, 1)]))
+    for fold, own in enumerate(rows):
+        for epoch in (batches[:3], batches[3:]):
+            seen = np.concatenate([batch[fold] for batch, _ in epoch])
+            assert sorted(seen) == list(own)
+        assert batches[0][0][fold].tolist() != batches[3][0][fold].tolist()
+    assert [batch.shape[1] for batch, _ in batches[:3]] == [4, 4, 3]
+    assert all(present is None for _, present in batches)
+
+
+def test_folds_of_different_sizes_are_padded():
+    rows = [np.arange(5), np.arange(50, 54)]
+    (batch, present), *_ = fold_batches(rows, 8, 1, [np.random.default_rng(s) for s in (0, 1)])
+    assert batch.shape == (2, 5)
+    assert present.tolist() == [[True] * 5, [True] * 4 + [False]]
+    assert sorted(batch[1][present[1]].tolist()) == [50, 51, 52, 53]
+
+
+def test_batches_of_a_fold_do_not_depend_on_the_others():
+    rows = [np.arange(30), np.arange(40, 71), np.arange(7)]
+    seeds = (0, 1, 2)
+    together = fold_batches(rows, 8, 12, [np.random.default_rng(s) for s in seeds])
+    alone = fold_batches(rows[1:2], 8, 12, [np.random.default_rng(1)])
+    for (batch, present), (own, _) in zip(together, alone, strict=True):
+        taken = batch[1] if present is None else batch[1][present[1]]
+        assert taken.tolist() == own[0].tolist()
+
+
+def test_standardization_takes_its_statistics_from_the_training_rows():
+    features = np.array([[1.0, 5.0], [3.0, 5.0], [100.0, 6.0]])
+    splits = [(np.array([0, 1]), np.array([2])), (np.array([0, 1, 2]), np.array([]))]
+    standardised = Standardization.fit(features, splits, clip=5.0).apply(features, CPU).numpy()
+    # Mean 2, standard deviation 1; the test row is clipped, the constant column is zero.
+    np.testing.assert_allclose(standardised[0], [[-1, 0], [1, 0], [5, 0]])
+    np.testing.assert_allclose(standardised[1].mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(standardised[1].std(axis=0), 1, atol=1e-6)
+
+
+def test_standardization_of_large_offsets_keeps_small_differences():
+    features = 1e9 + np.arange(4.0)[:, None]
+    rows = np.arange(4)
+    standardised = Standardization.fit(features, [(rows, rows)], clip=5.0).apply(features, CPU)
+    np.testing.assert_allclose(
+        standardised[0, :, 0], (np.arange(4) - 1.5) / np.arange(4).std(), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("folds", [1, 7, 10, 11, 100])
+def test_chunks_cover_all_folds_once(folds):
+    chunks = fold_chunks(folds, samples=2465, features=24, device=CPU)
+    assert [fold for chunk in chunks for fold in chunk] == list(range(folds))
+    assert max(map(len, chunks)) <= 10
+    assert max(map(len, chunks)) - min(map(len, chunks)) <= 1
+
+
+def test_chunks_shrink_where_the_features_are_large():
+    chunks = fold_chunks(10, samples=100_000, features=2000, device=CPU)
+    assert [len(chunk) for chunk in chunks] == [1] * 10
+
+
+def test_fold_seeds_do_not_depend_on_the_number_of_folds():
+    few, many = fold_seeds(3, 2), fold_seeds(3, 5)
+    assert [s.generate_state(2).tolist() for s in many[:2]] == [
+        s.generate_state(2).tolist() for s in few
+    ]
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:99", "nonsense"])
+def test_devices_that_are_not_there(device):
+    with pytest.raises(ValueError, match="cannot be used on this machine"):
+        resolve_device(device)
+
+
+def test_auto_is_the_gpu_where_there_is_one():
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")

@@ -1,0 +1,227 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from conle.binarisation import binarise
+from conle.enhancers import batched
+from conle.enhancers.conle import ConLE, binarises_to
+from conle.enhancers.losses import contrastive_loss, distance_loss, threshold_loss
+
+
+def splits_of(samples, folds):
+    rows = np.arange(samples)
+    return [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, folds)]
+
+
+def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
+    """61 samples in 4 folds: training sets of 45 and 46, so that batches are padded too."""
+    features, logical_labels = (np.vstack([array, array[:1]]) for array in samples)
+    enhancer = ConLE(steps=100, stopping="fixed", batch_size=16, device="cpu")
+    splits = splits_of(61, 4)
+    together = enhancer.recover_folds(features, logical_labels, splits)
+    monkeypatch.setattr(batched, "CHUNK_FOLDS_ON_CPU", 1)
+    alone = enhancer.recover_folds(features, logical_labels, splits)
+    for name, weights in together.weights.items():
+        np.testing.assert_allclose(weights, alone.weights[name], atol=1e-5, err_msg=name)
+    for ours, theirs in zip(together.recovered, alone.recovered, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_training_is_that_of_plain_networks(samples):
+    """The same start, the same full batches, three plain networks and PyTorch's own SGD."""
+    features, logical_labels = samples
+    steps = 100
+    fit = {"stopping": "fixed", "batch_size": 60, "device": "cpu"}
+    start = ConLE(steps=1, learning_rate=1e-30, **fit).fit(features, logical_labels).weights_
+    trained = ConLE(steps=steps, **fit).fit(features, logical_labels)
+
+    networks = nn.ModuleDict(
+        {
+            "f1": nn.Sequential(nn.Linear(5, 64), nn.LeakyReLU(), nn.Linear(64, 64)),
+            "f2": nn.Sequential(nn.Linear(4, 64), nn.LeakyReLU(), nn.Linear(64, 64)),
+            "f3": nn.Sequential(nn.Linear(128, 64), nn.LeakyReLU(), nn.Linear(64, 4)),
+        }
+    )
+    with torch.no_grad():
+        for name, parameter in networks.named_parameters():
+            parameter.copy_(torch.from_numpy(start[name][0]).T.reshape(parameter.shape))
+    X = torch.tensor((features - features.mean(0)) / features.std(0), dtype=torch.float32)
+    X = X.clip(-5, 5)
+    L = torch.tensor(logical_labels, dtype=torch.float32)
+    optimizer = torch.optim.SGD(networks.parameters(), lr=0.01, momentum=0.9)
+    for _ in range(steps):
+        z, q = networks["f1"](X), networks["f2"](L)
+        recovered = networks["f3"](torch.cat([z, q], dim=1)).softmax(dim=1)
+        loss = (
+            contrastive_loss(z, q, 0.5)
+            + 0.5 * distance_loss(recovered, L)
+            + threshold_loss(recovered, L, 0.1)
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    for name, parameter in networks.named_parameters():
+        ours = torch.from_numpy(trained.weights_[name][0]).T.reshape(parameter.shape)
+        torch.testing.assert_close(ours, parameter.detach(), atol=1e-4, rtol=0, msg=name)
+
+
+def test_a_fold_is_not_influenced_by_its_neighbours(samples):
+    """Fold 0 beside folds with other training rows, and with rows of its test fold changed."""
+    features, logical_labels = samples
+    splits = splits_of(60, 3)
+    enhancer = ConLE(steps=60, batch_size=16, device="cpu")
+    first = enhancer.recover_folds(features, logical_labels, splits)
+    others = enhancer.recover_folds(features, logical_labels, [splits[0], splits[2], splits[1]])
+    changed = features.copy()
+    changed[splits[0][1]] += 1000.0
+    elsewhere = enhancer.recover_folds(changed, logical_labels, splits)
+    for name, weights in first.weights.items():
+        np.testing.assert_allclose(others.weights[name][0], weights[0], atol=1e-6)
+        np.testing.assert_allclose(elsewhere.weights[name][0], weights[0], atol=1e-6)
+
+
+def test_recover_folds_recovers_as_a_fitted_enhancer_does(samples):
+    """The first fold's seed is that of a fit to its training rows alone."""
+    features, logical_labels = samples
+    training, test = splits_of(60, 3)[0]
+    enhancer = ConLE(steps=50, batch_size=16, device="cpu", seed=4)
+    recovery = enhancer.recover_folds(features, logical_labels, [(training, test)])
+    enhancer.fit(features[training], logical_labels[training])
+    np.testing.assert_allclose(
+        recovery.recovered[0],
+        enhancer.transform(features[test], logical_labels[test]),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("reading", "softmaxes_in_loss", "softmaxes_on_recovery"),
+    [("raw", 0, 1), ("softmax", 1, 1), ("double", 1, 2)],
+)
+def test_readings(samples, reading, softmaxes_in_loss, softmaxes_on_recovery):
+    features, logical_labels = samples
+    enhancer = ConLE(
+        steps=1,
+        learning_rate=1e-30,
+        stopping="fixed",
+        batch_size=60,
+        reading=reading,
+        device="cpu",
+    ).fit(features, logical_labels)
+    weights = {name: torch.from_numpy(array[0]) for name, array in enhancer.weights_.items()}
+
+    def network(name, x):
+        hidden = nn.functional.leaky_relu(
+            x @ weights[f"{name}.0.weight"] + weights[f"{name}.0.bias"]
+        )
+        return hidden @ weights[f"{name}.2.weight"] + weights[f"{name}.2.bias"]
+
+    X = torch.tensor((features - features.mean(0)) / features.std(0), dtype=torch.float32)
+    L = torch.tensor(logical_labels, dtype=torch.float32)
+    outputs = network("f3", torch.cat([network("f1", X.clip(-5, 5)), network("f2", L)], dim=1))
+
+    def softmaxed(times):
+        result = outputs
+        for _ in range(times):
+            result = result.softmax(dim=1)
+        return result
+
+    np.testing.assert_allclose(
+        enhancer.transform(features, logical_labels), softmaxed(softmaxes_on_recovery), atol=1e-6
+    )
+    _, values = enhancer.curves_["distance_loss"]
+    expected = distance_loss(softmaxed(softmaxes_in_loss), L).item()
+    assert values[0, 0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_loss_is_the_weighted_sum_of_its_terms(samples):
+    enhancer = ConLE(steps=5, stopping="fixed", lambda1=0.3, lambda2=2.0, device="cpu").fit(
+        *samples
+    )
+    curves = {name: values for name, (_, values) in enhancer.curves_.items()}
+    np.testing.assert_allclose(
+        curves["loss"],
+        curves["contrastive_loss"] + 0.3 * curves["distance_loss"] + 2.0 * curves["threshold_loss"],
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("switch", "absent"),
+    [("use_contrastive_loss", "contrastive_loss"), ("use_threshold_loss", "threshold_loss")],
+)
+def test_ablations_leave_out_a_loss(samples, switch, absent):
+    enhancer = ConLE(steps=5, stopping="fixed", device="cpu", **{switch: False}).fit(*samples)
+    terms = {"contrastive_loss", "distance_loss", "threshold_loss"}
+    assert terms & set(enhancer.curves_) == terms - {absent}
+
+
+def test_agreement_keeps_its_first_maximum(samples):
+    """The recovered training rows give back L as often as the best check says."""
+    features, logical_labels = samples
+    enhancer = ConLE(steps=100, check_every=10, batch_size=16, device="cpu")
+    enhancer.fit(features, logical_labels)
+    steps, agreement = enhancer.curves_["agreement"]
+    assert steps.tolist() == list(range(10, 101, 10))
+    recovered = enhancer.transform(features, logical_labels)
+    share = (binarise(recovered) == logical_labels).all(axis=1).mean()
+    assert share == pytest.approx(agreement.max())
+
+    first_best = steps[agreement[0].argmax()]
+    stopped = ConLE(steps=int(first_best), stopping="fixed", batch_size=16, device="cpu")
+    np.testing.assert_allclose(
+        recovered, stopped.fit_transform(features, logical_labels), atol=1e-6
+    )
+
+
+def test_training_does_not_go_beyond_the_labels_it_was_given(samples):
+    """Recovered relevant labels stand above irrelevant ones on what it was trained on."""
+    features, logical_labels = samples
+    recovered = ConLE(steps=200, device="cpu").fit_transform(features, logical_labels)
+    relevant = np.where(logical_labels == 1, recovered, np.inf).min(axis=1)
+    irrelevant = np.where(logical_labels == 0, recovered, -np.inf).max(axis=1)
+    assert (relevant > irrelevant).mean() > 0.95
+
+
+def test_loss_falls(samples):
+    enhancer = ConLE(steps=200, device="cpu").fit(*samples)
+    _, values = enhancer.curves_["loss"]
+    assert values[0, -1] < values[0, 0] - 1
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7])
+def test_binarises_to_agrees_with_binarise(threshold):
+    generator = np.random.default_rng(0)
+    distributions = generator.dirichlet(np.ones(4), size=2000)
+    logical_labels = binarise(distributions, threshold)
+    # Half of the rows get labels that some other row has.
+    logical_labels[::2] = logical_labels[generator.permutation(2000)[::2]]
+    expected = (binarise(distributions, threshold) == logical_labels).all(axis=1)
+    assert 0.5 < expected.mean() < 0.9
+    found = binarises_to(
+        torch.from_numpy(distributions), torch.from_numpy(logical_labels).double(), threshold
+    )
+    assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"learning_rate": 0}, "'learning_rate' parameter of ConLE must be a float in the range"),
+        ({"learning_rate": "fast"}, "Got 'fast' instead"),
+        ({"lambda1": -1}, "'lambda1'"),
+        ({"momentum": 1.0}, "'momentum'"),
+        ({"threshold": 1.0}, "'threshold'"),
+        ({"temperature": 0.001}, "'temperature'"),
+        ({"reading": "twice"}, "'reading'"),
+        ({"stopping": "early"}, "'stopping'"),
+        ({"reduction": "max"}, "'reduction'"),
+        ({"steps": 5, "check_every": 10}, "must not exceed steps"),
+        ({"device": "tpu"}, "cannot be used on this machine"),
+        ({"seed": -1}, "'seed'"),
+    ],
+)
+def test_hyperparameters_out_of_range(samples, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ConLE(**parameters).fit(*samples)

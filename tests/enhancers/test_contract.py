@@ -1,0 +1,228 @@
+"""What every method must satisfy. A new method in the registry runs through all of it."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from conle.enhancers.registry import METHODS, make_enhancer
+
+SHORT = {"conle": {"steps": 20}}
+
+# The initial weights of networks have an order of labels.
+FOLLOW_THE_ORDER_OF_LABELS = {"conle", "conle_h", "conle_l"}
+
+pytestmark = pytest.mark.parametrize("name", METHODS)
+
+
+def make(name, seed=0):
+    return make_enhancer(name, SHORT.get(METHODS[name].parameters), seed=seed, device="cpu")
+
+
+def assert_distributions(recovered, shape):
+    assert recovered.shape == shape
+    assert recovered.dtype == np.float64
+    assert np.isfinite(recovered).all()
+    assert (recovered >= 0).all()
+    np.testing.assert_allclose(recovered.sum(axis=1), 1, atol=1e-12)
+
+
+def test_recovers_distributions(name, samples):
+    features, logical_labels = samples
+    assert_distributions(make(name).fit_transform(features, logical_labels), (60, 4))
+
+
+def test_fit_transform_is_fit_and_transform(name, samples):
+    recovered = make(name).fit_transform(*samples)
+    if make(name).inductive:
+        np.testing.assert_array_equal(recovered, make(name).fit(*samples).transform(*samples))
+
+
+def test_transform_recovers_the_samples_it_is_given(name, samples):
+    features, logical_labels = samples
+    enhancer = make(name)
+    if not enhancer.inductive:
+        enhancer.fit(features, logical_labels)
+        with pytest.raises(TypeError, match="transductive"):
+            enhancer.transform(features[:7], logical_labels[:7])
+        return
+    enhancer.fit(features[20:], logical_labels[20:])
+    few = enhancer.transform(features[:7], logical_labels[:7])
+    assert_distributions(few, (7, 4))
+    everything = enhancer.transform(features, logical_labels)
+    np.testing.assert_allclose(few, everything[:7], atol=1e-6)
+
+
+def test_same_seed_same_bytes(name, samples):
+    first, second = make(name).fit_transform(*samples), make(name).fit_transform(*samples)
+    assert first.tobytes() == second.tobytes()
+
+
+def test_global_random_state_is_neither_read_nor_changed(name, samples):
+    torch = pytest.importorskip("torch")
+
+    def state():
+        return np.random.get_state()[1].tobytes(), torch.get_rng_state().numpy().tobytes()  # noqa: NPY002
+
+    before = state()
+    first = make(name).fit_transform(*samples)
+    assert state() == before
+    torch.manual_seed(99)
+    assert make(name).fit_transform(*samples).tobytes() == first.tobytes()
+
+
+def test_second_fit_starts_anew(name, samples):
+    features, logical_labels = samples
+    enhancer = make(name)
+    enhancer.fit(features[:, :2], logical_labels[:, :3])
+    again = enhancer.fit_transform(features, logical_labels)
+    assert again.tobytes() == make(name).fit_transform(features, logical_labels).tobytes()
+
+
+def test_input_arrays_are_left_alone(name, samples):
+    features, logical_labels = (array.copy() for array in samples)
+    features.setflags(write=False)
+    logical_labels.setflags(write=False)
+    make(name).fit_transform(features, logical_labels)
+    np.testing.assert_array_equal(features, samples[0])
+    np.testing.assert_array_equal(logical_labels, samples[1])
+
+
+@pytest.mark.parametrize("kind", [bool, np.uint8, np.int8, np.float32])
+def test_types_of_labels(name, samples, kind):
+    features, logical_labels = samples
+    np.testing.assert_array_equal(
+        make(name).fit_transform(features, logical_labels.astype(kind)),
+        make(name).fit_transform(features, logical_labels),
+    )
+
+
+def test_lists_and_memory_layouts(name, samples):
+    features, logical_labels = samples
+    expected = make(name).fit_transform(features, logical_labels)
+    for X, L in (
+        (features.tolist(), logical_labels.tolist()),
+        (np.asfortranarray(features), np.asfortranarray(logical_labels)),
+        (np.repeat(features, 2, axis=0)[::2], np.repeat(logical_labels, 2, axis=0)[::2]),
+    ):
+        np.testing.assert_allclose(make(name).fit_transform(X, L), expected, atol=1e-6)
+
+
+def test_float32_features(name, samples):
+    features, logical_labels = samples
+    np.testing.assert_allclose(
+        make(name).fit_transform(features.astype(np.float32), logical_labels),
+        make(name).fit_transform(features, logical_labels),
+        atol=1e-4,
+    )
+
+
+@pytest.mark.filterwarnings("error")
+def test_degenerate_samples(name, samples):
+    """Constant columns, duplicate rows, rows of zeros, all and no labels relevant."""
+    features, logical_labels = (array.copy() for array in samples)
+    features[:, 1] = 3.0
+    features[:, 2] = 0.0
+    features[10] = features[11]
+    features[12] = 0.0
+    logical_labels[13], logical_labels[14] = 1, 0
+    logical_labels[:, 3] = 0
+    logical_labels[13, 3] = 1
+    assert_distributions(make(name).fit_transform(features, logical_labels), (60, 4))
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_hardly_any_samples(name, samples, rows):
+    features, logical_labels = samples
+    recovered = make(name).fit_transform(features[:rows], logical_labels[:rows])
+    assert_distributions(recovered, (rows, 4))
+
+
+def test_permuting_samples_permutes_the_result(name, samples):
+    """The samples fit into one batch, so that no order of batches matters."""
+    features, logical_labels = samples
+    order = np.random.default_rng(1).permutation(60)
+    np.testing.assert_allclose(
+        make(name).fit_transform(features[order], logical_labels[order]),
+        make(name).fit_transform(features, logical_labels)[order],
+        atol=1e-6,
+    )
+
+
+def test_permuting_labels_permutes_the_result(name, samples):
+    if name in FOLLOW_THE_ORDER_OF_LABELS:
+        pytest.skip("its initial weights follow the order of the labels")
+    features, logical_labels = samples
+    order = np.random.default_rng(2).permutation(4)
+    np.testing.assert_allclose(
+        make(name).fit_transform(features, logical_labels[:, order]),
+        make(name).fit_transform(features, logical_labels)[:, order],
+        atol=1e-6,
+    )
+
+
+def test_recover_folds_recovers_each_test_fold(name, samples):
+    features, logical_labels = samples
+    rows = np.arange(60)
+    splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 4)]
+    enhancer = make(name)
+    if not enhancer.inductive:
+        splits = [(rows, rows)]
+    steps = []
+    recovery = enhancer.recover_folds(
+        features, logical_labels, splits, lambda *progress: steps.append(progress)
+    )
+    for (_, test), recovered in zip(splits, recovery.recovered, strict=True):
+        assert_distributions(recovered, (len(test), 4))
+    assert [done for done, *_ in steps] == sorted(done for done, *_ in steps)
+    assert steps[-1][0] == steps[-1][1]
+    assert not hasattr(enhancer, "n_features_in_")
+
+
+def test_clone_and_parameters(name):
+    enhancer = make(name, seed=3)
+    assert clone(enhancer).get_params() == enhancer.get_params()
+
+
+def test_transform_before_fit(name, samples):
+    enhancer = make(name)
+    with pytest.raises((NotFittedError, TypeError), match=r"fit"):
+        enhancer.transform(*samples)
+
+
+def test_other_numbers_of_features_or_labels(name, samples):
+    features, logical_labels = samples
+    enhancer = make(name).fit(features, logical_labels)
+    if not enhancer.inductive:
+        pytest.skip("has no transform")
+    with pytest.raises(ValueError, match="5 features and 4 labels, not 4 and 4"):
+        enhancer.transform(features[:, :4], logical_labels)
+    with pytest.raises(ValueError, match="5 features and 4 labels, not 5 and 3"):
+        enhancer.transform(features, logical_labels[:, :3])
+
+
+def with_value(matrix, value):
+    matrix = matrix.copy()
+    matrix[3, 2] = value
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X, L: (X[:-1], L), "59 samples and logical_labels 60"),
+        (lambda X, L: (X[:, 0], L), "features must have two dimensions, not 1"),
+        (lambda X, L: (X, L[..., None]), "logical_labels must have two dimensions, not 3"),
+        (lambda X, L: (X[:0], L[:0]), "features must not be empty"),
+        (lambda X, L: (with_value(X, np.nan), L), r"features must be finite, not nan \(row 3, co"),
+        (lambda X, L: (with_value(X, np.inf), L), r"features must be finite, not inf \(row 3, co"),
+        (lambda X, L: (X, with_value(L, np.nan)), "logical_labels must be finite"),
+        (lambda X, L: (X, with_value(L, 0.5)), r"must be 0 or 1, not 0.5 \(row 3, column 2\)"),
+        (lambda X, L: (X, with_value(L, -1)), "must be 0 or 1, not -1"),
+        (lambda X, L: ([["a"] * 5] * 60, L), "features must be a matrix of numbers"),
+        (lambda X, L: ([[1.0], [1.0, 2.0]], L), "features must be a matrix of numbers"),
+    ],
+)
+def test_bad_input_ends_in_a_clear_message(name, samples, spoil, message):
+    with pytest.raises(ValueError, match=message):
+        make(name).fit_transform(*spoil(*samples))

@@ -1,0 +1,157 @@
+import math
+
+import pytest
+import torch
+
+from conle.enhancers.losses import contrastive_loss, distance_loss, threshold_loss
+
+# Cosines of these are 0 or 1, so that the loss can be written down.
+Z = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+Q = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
+E = math.e
+
+RECOVERED = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.4, 0.3, 0.3]])
+LABELS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+
+
+def padded(tensor):
+    """The batch of three with two rows of padding, full of values that must not matter."""
+    return torch.cat([tensor, torch.full((2, tensor.shape[1]), 7.0)])
+
+
+PRESENT = torch.tensor([True, True, True, False, False])
+
+
+def test_contrastive_loss_of_a_batch_of_three():
+    """At tau = 1, per sample: log of the sum over both other samples, minus h(Z_m, Q_m)."""
+    l_z = [math.log(2 + 2 * E) - 1, math.log(3 + E), math.log(1 + 3 * E)]
+    l_q = [math.log(2 + 2 * E) - 1, math.log(1 + 3 * E), math.log(3 + E)]
+    expected = (sum(l_z) + sum(l_q)) / 3
+    assert contrastive_loss(Z, Q, temperature=1.0).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_contrastive_loss_divides_cosines_by_the_temperature():
+    """Two samples at right angles, tau = 0.5: log(1 + 1) - 2 for each of l_Z and l_Q."""
+    z = torch.eye(2)
+    expected = 2 * (math.log(2) - 2)
+    assert contrastive_loss(z, z, temperature=0.5).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_contrastive_loss_is_the_written_formula_on_random_batches():
+    generator = torch.Generator().manual_seed(0)
+    z, q = torch.randn(2, 6, 4, generator=generator, dtype=torch.float64)
+    tau = 0.5
+
+    def h(a, b):
+        return math.exp(torch.nn.functional.cosine_similarity(a, b, dim=0) / tau)
+
+    total = 0.0
+    for m in range(6):
+        for own, other in ((z, q), (q, z)):
+            negatives = sum(h(own[m], own[s]) + h(own[m], other[s]) for s in range(6) if s != m)
+            total -= math.log(h(own[m], other[m]) / negatives)
+    assert contrastive_loss(z, q, tau).item() == pytest.approx(total / 6, rel=1e-12)
+
+
+def test_contrastive_loss_exchanges_z_and_q():
+    assert contrastive_loss(Z, Q).item() == pytest.approx(contrastive_loss(Q, Z).item())
+
+
+def test_contrastive_loss_of_one_sample_has_no_term():
+    z = torch.ones(1, 3, requires_grad=True)
+    loss = contrastive_loss(z, z * 2)
+    loss.backward()
+    assert loss.item() == 0
+    assert z.grad.tolist() == [[0, 0, 0]]
+
+
+def test_contrastive_loss_of_a_zero_row_is_finite():
+    z = Z.clone()
+    z[1] = 0
+    z.requires_grad_()
+    loss = contrastive_loss(z, Q)
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert torch.isfinite(z.grad).all()
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, 0.01, float("nan")])
+def test_contrastive_loss_refuses_a_temperature_it_cannot_take(temperature):
+    with pytest.raises(ValueError, match=r"at least 0\.02"):
+        contrastive_loss(Z, Q, temperature)
+
+
+def test_contrastive_loss_at_its_smallest_temperature():
+    z = torch.tensor([[1.0, 0.0], [-1.0, 0.0]], requires_grad=True)
+    loss = contrastive_loss(z, z.detach(), temperature=0.02)
+    loss.backward()
+    assert loss.item() == pytest.approx(2 * (math.log(2) - 50 - 50), rel=1e-5)
+    assert torch.isfinite(z.grad).all()
+
+
+@pytest.mark.parametrize(("reduction", "expected"), [("sum", 2.56), ("mean", 2.56 / 3)])
+def test_distance_loss_of_a_batch_of_three(reduction, expected):
+    """.25 + .09 + .04 = .38, .04 + .64 + .16 = .84 and .36 + .49 + .49 = 1.34."""
+    assert distance_loss(RECOVERED, LABELS, reduction).item() == pytest.approx(expected)
+
+
+def test_distance_loss_refuses_other_reductions():
+    with pytest.raises(ValueError, match='"mean" or "sum"'):
+        distance_loss(RECOVERED, LABELS, "median")
+
+
+def test_threshold_loss_of_a_batch_of_three():
+    """.3 - .5 + .25 = .05; .2 - .2 + .25 = .25; all relevant: no term."""
+    expected = (0.05 + 0.25 + 0.0) / 3
+    assert threshold_loss(RECOVERED, LABELS, epsilon=0.25).item() == pytest.approx(expected)
+
+
+def test_threshold_loss_is_zero_where_the_margin_holds():
+    assert threshold_loss(RECOVERED[:1], LABELS[:1], epsilon=0.1).item() == 0
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_threshold_loss_of_all_or_no_relevant_labels(label):
+    recovered = RECOVERED.clone().requires_grad_()
+    loss = threshold_loss(recovered, torch.full((3, 3), label))
+    loss.backward()
+    assert loss.item() == 0
+    assert recovered.grad.abs().sum().item() == 0
+
+
+LOSSES = [
+    pytest.param(contrastive_loss, (Z, Q), id="contrastive"),
+    pytest.param(distance_loss, (RECOVERED, LABELS), id="distance"),
+    pytest.param(
+        lambda *arguments, **options: distance_loss(*arguments, reduction="sum", **options),
+        (RECOVERED, LABELS),
+        id="distance-sum",
+    ),
+    pytest.param(threshold_loss, (RECOVERED, LABELS), id="threshold"),
+]
+
+
+@pytest.mark.parametrize(("loss", "batch"), LOSSES)
+def test_padding_takes_no_part(loss, batch):
+    inputs = [padded(tensor).requires_grad_() for tensor in batch]
+    value = loss(*inputs, present=PRESENT)
+    value.backward()
+    assert value.item() == pytest.approx(loss(*batch).item())
+    assert inputs[0].grad[3:].abs().sum().item() == 0
+
+
+@pytest.mark.parametrize(("loss", "batch"), LOSSES)
+def test_folds_are_independent(loss, batch):
+    folds = [torch.stack([tensor, tensor.flip(-1)]).requires_grad_() for tensor in batch]
+    values = loss(*folds)
+    assert values.shape == (2,)
+    assert values[0].item() == pytest.approx(loss(*batch).item())
+    values[0].backward()
+    assert folds[0].grad[1].abs().sum().item() == 0
+
+
+@pytest.mark.parametrize(("loss", "batch"), LOSSES)
+def test_gradients(loss, batch):
+    generator = torch.Generator().manual_seed(1)
+    first = torch.rand(batch[0].shape, generator=generator, dtype=torch.float64) + 0.1
+    assert torch.autograd.gradcheck(lambda x: loss(x, batch[1].double()), (first.requires_grad_(),))

@@ -1,0 +1,123 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from conle.pipelines.evaluation.nodes import (
+    RESULT_COLUMNS,
+    collect_results,
+    draw_recovery,
+    draw_training_curves,
+    score_folds,
+    summarise,
+)
+
+TRUE = pd.DataFrame([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8], [0.6, 0.4]], columns=["a", "b"])
+RECOVERED = pd.DataFrame(
+    {
+        "repeat": [1, 1, 1, 1],
+        "fold": [1, 1, 2, 2],
+        "sample": [2, 0, 1, 3],
+        "a": [0.4, 0.5, 0.9, 0.2],
+        "b": [0.6, 0.5, 0.1, 0.8],
+    }
+)
+
+
+def test_folds_are_scored_against_their_own_samples():
+    scores = score_folds(TRUE, RECOVERED, "cross_validation", dataset="Toy", method="uniform")
+    assert list(scores.columns) == RESULT_COLUMNS
+    chebyshev = scores[scores["measure"] == "chebyshev"]
+    # Fold 1: samples 2 and 0, differences .2 and 0; fold 2: samples 1 and 3, .1 and .4.
+    assert chebyshev["value"].tolist() == pytest.approx([0.1, 0.25])
+    assert chebyshev["fold"].tolist() == [1, 2]
+    assert set(scores["fitted_on"]) == {"training_folds"}
+
+
+def test_transductive_protocol_is_marked():
+    scores = score_folds(TRUE, RECOVERED, "transductive", dataset="Toy", method="uniform")
+    assert set(scores["fitted_on"]) == {"all"}
+    assert set(scores["protocol"]) == {"transductive"}
+
+
+def test_summary_is_mean_and_standard_deviation_over_folds():
+    scores = [
+        score_folds(TRUE, RECOVERED, "cross_validation", dataset="Toy", method=method)
+        for method in ("uniform", "conle")
+    ]
+    results = collect_results(*scores)
+    assert len(results) == 2 * 2 * 7
+    summary = summarise(results).set_index(["method", "measure"])
+    row = summary.loc[("conle", "chebyshev")]
+    assert row["mean"] == pytest.approx(0.175)
+    assert row["std"] == pytest.approx(np.std([0.1, 0.25], ddof=1))
+    assert row["folds"] == 2
+
+
+def test_summary_of_a_single_fold_has_no_deviation():
+    one = RECOVERED.assign(fold=1)
+    scores = score_folds(TRUE, one, "cross_validation", dataset="Toy", method="uniform")
+    assert summarise(scores)["std"].isna().all()
+
+
+def recovered_table(distributions):
+    rows = pd.DataFrame({"repeat": 1, "fold": 1, "sample": np.arange(len(distributions))})
+    names = [f"label_{j + 1}" for j in range(distributions.shape[1])]
+    return rows.join(pd.DataFrame(distributions, columns=names)).sample(frac=1, random_state=0)
+
+
+@pytest.mark.parametrize(("features", "axis"), [(3, "feature 1"), (6, "principal component 1")])
+def test_three_labels_are_drawn_as_colours(features, axis):
+    generator = np.random.default_rng(0)
+    true = generator.dirichlet(np.ones(3), size=50)
+    figure = draw_recovery(
+        pd.DataFrame(generator.normal(size=(50, features))),
+        pd.DataFrame(true, columns=["label_1", "label_2", "label_3"]),
+        recovered_table(true),
+        recovered_table(np.full((50, 3), 1 / 3)),
+        dataset="Toy",
+        methods=("conle", "uniform"),
+    )
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["true", "ConLE", "uniform"]
+    assert {axes.get_xlabel() for axes in figure.axes} == {axis}
+    colours = [axes.collections[0].get_facecolors()[:, :3] for axes in figure.axes]
+    stretched = (true - true.min(0)) / (true.max(0) - true.min(0))
+    np.testing.assert_allclose(colours[0], stretched)
+    # The recovered rows are put back into the order of the samples.
+    np.testing.assert_allclose(colours[1], stretched)
+    assert len(np.unique(colours[2], axis=0)) == 1
+
+
+@pytest.mark.parametrize("samples", [1, 3, 50])
+def test_other_numbers_of_labels_are_drawn_as_bars(samples):
+    true = np.random.default_rng(0).dirichlet(np.ones(5), size=samples)
+    figure = draw_recovery(
+        pd.DataFrame(np.zeros((samples, 2))),
+        pd.DataFrame(true, columns=[f"label_{j}" for j in range(1, 6)]),
+        recovered_table(true),
+        dataset="Toy",
+        methods=("conle",),
+    )
+    heights = [[bar.get_height() for bar in axes.patches[:5]] for axes in figure.axes]
+    shown = np.unique(np.linspace(0, samples - 1, 6).astype(int))
+    np.testing.assert_allclose(heights, true[shown])
+
+
+@pytest.mark.parametrize("with_agreement", [True, False])
+def test_training_curves(with_agreement):
+    steps = np.arange(1, 21)
+    curves = pd.DataFrame(
+        [("loss", 1, fold, step, fold / step) for fold in (1, 2) for step in steps]
+        + [("agreement", 1, fold, step, step / 40) for fold in (1, 2) for step in (10, 20)]
+        * with_agreement,
+        columns=["quantity", "repeat", "fold", "step", "value"],
+    )
+    figure = draw_training_curves(curves, dataset="Toy", method="conle")
+    loss = figure.axes[0].lines[0]
+    np.testing.assert_allclose(loss.get_ydata(), 1.5 / steps)
+    assert len(figure.axes) == 1 + with_agreement
+    if with_agreement:
+        kept = {
+            bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in figure.axes[1].patches
+        }
+        assert kept == {20: 1.0}

@@ -1,0 +1,170 @@
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from conle.datasets.benchmark_mat import BenchmarkMatDataset
+from conle.errors import DataError
+from conle.pipelines.ingestion.nodes import describe, ingest, make_logical_labels
+
+FEATURES = np.arange(12.0).reshape(4, 3)
+DISTRIBUTIONS = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [1.0, 0.0, 0.0], [0.3, 0.3, 0.4]])
+
+
+def raw(features=FEATURES, labels=DISTRIBUTIONS, **more):
+    return {"features": features, "labels": labels, "__file__": "Toy.mat", "__sha256__": "0"} | more
+
+
+def ingested(variables, folds=2):
+    return ingest(variables, folds, dataset="Toy")
+
+
+def test_takes_features_and_distributions():
+    features, distributions, given, source = ingested(raw())
+    np.testing.assert_array_equal(features, FEATURES)
+    np.testing.assert_array_equal(distributions, DISTRIBUTIONS)
+    assert list(distributions.columns) == ["label_1", "label_2", "label_3"]
+    assert given.shape == (4, 0)
+    assert source == {"dataset": "Toy", "file": "Toy.mat", "sha256": "0"}
+
+
+@pytest.mark.parametrize("features_key", ["features", "Feature", "X", "DATA"])
+@pytest.mark.parametrize("labels_key", ["labels", "labelDistribution", "label_distribution", "D"])
+def test_usual_names_in_any_case(features_key, labels_key):
+    variables = raw()
+    variables[features_key] = variables.pop("features")
+    variables[labels_key] = variables.pop("labels")
+    features, distributions, _, _ = ingested(variables)
+    np.testing.assert_array_equal(features, FEATURES)
+    np.testing.assert_array_equal(distributions, DISTRIBUTIONS)
+
+
+def test_sparse_and_integer_matrices():
+    features, distributions, _, _ = ingested(
+        raw(scipy.sparse.csc_matrix(FEATURES), np.array([[0, 1]] * 4, dtype=np.uint8))
+    )
+    np.testing.assert_array_equal(features, FEATURES)
+    assert distributions.dtypes.tolist() == [np.float64] * 2
+
+
+def test_rows_within_1e_9_are_left_as_they_are():
+    nearly = DISTRIBUTIONS.copy()
+    nearly[0, 0] += 5e-10
+    nearly[1, 0] += 5e-4
+    _, distributions, _, _ = ingested(raw(labels=nearly))
+    np.testing.assert_array_equal(distributions.iloc[0], nearly[0])
+    np.testing.assert_allclose(distributions.iloc[1], nearly[1] / nearly[1].sum(), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"features": FEATURES}, "no label distributions; they are looked for under labels, "),
+        ({"labels": DISTRIBUTIONS}, r"no features; .* the file holds labels"),
+        (raw(FEATURES[:3]), "3 rows of features but 4 of label distributions"),
+        (raw(labels=np.ones((4, 1))), "at least two labels, not 1"),
+        (raw(FEATURES[None]), r"features must be a matrix of real numbers, .* \(1, 4, 3\)"),
+        (raw(FEATURES[:0], DISTRIBUTIONS[:0]), "features must be a matrix"),
+        (raw(FEATURES + 1j), "complex128"),
+        (raw(np.array([["a"]] * 4)), "real numbers, not <U1"),
+        (raw(np.where(FEATURES == 7, np.nan, FEATURES)), r"features must be finite; rows .* 2$"),
+        (raw(labels=DISTRIBUTIONS * 1.01), r"must sum to 1; rows \(from 0\) 0 \(sum 1.01\), 1 \("),
+        (raw(labels=DISTRIBUTIONS * 0), r"0 \(sum 0\)"),
+        (
+            raw(labels=np.array([[1.5, -0.5, 0.0]] + [[0.5, 0.5, 0.0]] * 3)),
+            r"negative degrees; rows \(from 0\) 0$",
+        ),
+        (raw(np.zeros((9, 2)), np.ones((9, 2))), r"3 \(sum 2\), 4 \(sum 2\) and 4 more"),
+        (raw(L=np.ones((4, 2))), r"logical labels have the shape \(4, 2\)"),
+        (raw(L=np.full((4, 3), 2)), "logical labels must be 0 or 1; rows"),
+    ],
+)
+def test_bad_files_end_in_a_message_that_names_the_place(variables, message):
+    variables = {"__file__": "Toy.mat", "__sha256__": "0"} | variables
+    with pytest.raises(DataError, match=message) as error:
+        ingested(variables)
+    assert str(error.value.message).startswith("Toy (Toy.mat): ")
+
+
+def test_fewer_samples_than_folds():
+    with pytest.raises(DataError, match="4 samples cannot be split into 5 folds"):
+        ingested(raw(), folds=5)
+
+
+def test_logical_labels_are_binarised_distributions():
+    _, distributions, given, _ = ingested(raw())
+    logical_labels = make_logical_labels(distributions, given, 0.5)
+    assert logical_labels.to_numpy().tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]
+    assert list(logical_labels.columns) == list(distributions.columns)
+    assert make_logical_labels(distributions, given, 0.75).iloc[3].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("key", ["logicalLabel", "L"])
+def test_a_files_own_logical_labels_are_taken(key):
+    own = np.array([[0, 0, 1]] * 4)
+    _, distributions, given, _ = ingested(raw(**{key: own}))
+    assert make_logical_labels(distributions, given, 0.5).to_numpy().tolist() == own.tolist()
+
+
+def described(features, distributions, known=(), dataset="Toy"):
+    labels = make_logical_labels(distributions, distributions[[]], 0.5)
+    return describe(
+        features,
+        distributions,
+        labels,
+        {"dataset": dataset, "file": f"{dataset}.mat", "sha256": "0"},
+        pd.DataFrame(known, columns=["dataset", "examples", "features", "labels"]),
+        pd.DataFrame({"dataset": ["Toy"], "sha256": ["0"]}),
+        dataset=dataset,
+    )
+
+
+def test_statistics(caplog):
+    features, distributions, _, _ = ingested(raw())
+    statistics = described(features, distributions, [("Toy", 4, 3, 3)])
+    assert statistics == {
+        "dataset": "Toy",
+        "file": "Toy.mat",
+        "sha256": "0",
+        "examples": 4,
+        "features": 3,
+        "labels": 3,
+        "zero_degrees": 2,
+        "relevant_labels": 6,
+        "samples_by_relevant_labels": {"1": 2, "2": 2},
+        "sizes_match_table_1": True,
+        "file_is_the_benchmarks": True,
+    }
+    assert not caplog.records
+
+
+def test_statistics_that_differ_from_table_1_are_reported(caplog):
+    features, distributions, _, _ = ingested(raw())
+    with caplog.at_level(logging.WARNING):
+        statistics = described(features, distributions, [("Toy", 5, 3, 3)])
+    assert statistics["sizes_match_table_1"] is False
+    assert "Table 1" in caplog.text
+    other = described(features, distributions, [("Toy", 5, 3, 3)], dataset="Other")
+    assert other["sizes_match_table_1"] is None
+    assert other["file_is_the_benchmarks"] is None
+
+
+@pytest.mark.parametrize("name", ["SJAFFE", "SBU_3DFE", "Yeast_alpha", "Yeast_spo5"])
+def test_benchmark_files(real_data, name, request):
+    published = request.config.rootpath / "data" / "01_raw" / "published"
+    variables = BenchmarkMatDataset(filepath=str(real_data / f"{name}.mat")).load()
+    features, distributions, given, source = ingest(variables, 10, dataset=name)
+    np.testing.assert_array_equal(distributions, variables["labels"])
+    statistics = describe(
+        features,
+        distributions,
+        make_logical_labels(distributions, given, 0.5),
+        source,
+        pd.read_csv(published / "table1_datasets.csv"),
+        pd.read_csv(published / "known_files.csv"),
+        dataset=name,
+    )
+    assert statistics["sizes_match_table_1"] is True
+    assert statistics["file_is_the_benchmarks"] is True

@@ -1,0 +1,145 @@
+"""The one rule whose breach makes every result worthless."""
+
+import inspect
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from conle.binarisation import binarise
+from conle.enhancers.base import LabelEnhancer
+from conle.enhancers.references import LabelPosterior
+from conle.enhancers.registry import METHODS
+from conle.options import set_run_parameters
+from conle.pipeline_registry import register_pipelines
+
+DATASETS = ["Artificial", "SJAFFE", "Yeast_spo5"]
+BINARISATION = "binarise"
+# The raw file holds the features too: the node that reads it hands them on.
+EXCEPTIONS = {("ingest", "features")}
+
+
+@pytest.fixture
+def pipelines(request):
+    set_run_parameters(
+        {
+            "datasets": DATASETS,
+            "raw_dir": "data/01_raw",
+            "seed": 0,
+            "repeats": 1,
+            "folds": 2,
+            "protocol": "cross_validation",
+            "threshold": 0.5,
+            "device": "cpu",
+        },
+        request.config.rootpath,
+    )
+    yield register_pipelines()
+    set_run_parameters(None, request.config.rootpath)
+
+
+def leaks(pipeline) -> list[tuple[str, str]]:
+    """Pairs of a forbidden dataset and a method node that it reaches past the binarisation."""
+    graph = nx.DiGraph()
+    for node in pipeline.nodes:
+        short_name = node.name.rsplit(".", 1)[-1]
+        if short_name == BINARISATION:
+            continue
+        for name in node.inputs:
+            graph.add_edge(f"dataset {name}", f"node {node.name}")
+        for name in node.outputs:
+            if (short_name, name.rsplit(".", 1)[-1]) not in EXCEPTIONS:
+                graph.add_edge(f"node {node.name}", f"dataset {name}")
+    forbidden = [
+        name
+        for name in graph
+        if name.startswith("dataset ") and name.endswith((".raw", ".label_distributions"))
+    ]
+    methods = [f"node {node.name}" for node in pipeline.nodes if "recovery" in node.tags]
+    return [
+        (name, method)
+        for name in forbidden
+        for method in methods
+        if method in graph and nx.has_path(graph, name, method)
+    ]
+
+
+def test_no_registered_pipeline_leads_from_the_distributions_to_a_method(pipelines):
+    assert {"ingestion", "splitting", "conle", "evaluation", "__default__"} <= set(pipelines)
+    for name, pipeline in pipelines.items():
+        assert leaks(pipeline) == [], name
+
+
+def test_every_method_node_is_looked_at(pipelines):
+    nodes = [node for node in pipelines["conle"].nodes if "recovery" in node.tags]
+    assert len(nodes) == len(DATASETS) * 4
+    for node in nodes:
+        dataset, method = node.namespace.split(".")
+        assert dataset in DATASETS
+        assert method in METHODS
+
+
+@pytest.mark.parametrize(
+    "shortcut",
+    [
+        ("SJAFFE.label_distributions", "SJAFFE.folds"),
+        ("SJAFFE.raw", "SJAFFE.folds"),
+        ("SJAFFE.uniform.scores", "SJAFFE.logical_labels"),
+    ],
+)
+def test_a_leak_would_be_found(pipelines, shortcut):
+    """The walk itself is tested: with a node that passes something on, it must object."""
+    from kedro.pipeline import Node, Pipeline
+
+    source, target = shortcut
+    kept = [node for node in pipelines["conle"].nodes if target not in node.outputs]
+    without_cycle = [node for node in kept if source not in node.outputs]
+    spoilt = Pipeline([*without_cycle, Node(lambda x: x, source, target, name="shortcut")])
+    if source.endswith(".scores"):
+        spoilt = Pipeline(
+            [
+                *without_cycle,
+                Node(lambda x: x, "SJAFFE.label_distributions", source, name="peek"),
+                Node(lambda x: x, source, target, name="shortcut"),
+            ]
+        )
+    assert leaks(spoilt)
+
+
+def test_methods_take_features_and_logical_labels_only():
+    for function in (LabelEnhancer.fit, LabelEnhancer.transform, LabelEnhancer.fit_transform):
+        assert list(inspect.signature(function).parameters) == [
+            "self",
+            "features",
+            "logical_labels",
+        ]
+    for method in METHODS.values():
+        for name in ("fit", "transform", "fit_transform"):
+            assert getattr(method.enhancer_class, name) is getattr(LabelEnhancer, name)
+
+
+def test_other_distributions_with_the_same_labels_change_nothing_recovered(project):
+    """Two runs whose raw files differ in D alone, binarised alike: the same bytes recovered."""
+    generator = np.random.default_rng(5)
+    features = generator.normal(size=(40, 6))
+    first = generator.dirichlet(np.full(4, 2.0), size=40)
+    logical_labels = binarise(first)
+    second = LabelPosterior().fit_transform(features, logical_labels)
+    np.testing.assert_array_equal(binarise(second), logical_labels)
+    assert np.abs(first - second).max() > 0.1
+
+    recovered, scores = [], []
+    for distributions in (first, second):
+        project.write_raw("Toy", features, distributions)
+        run = project.run(datasets="Toy")
+        assert run.returncode == 0, run.stderr
+        methods = ("conle", "uniform", "softmax_labels", "label_posterior")
+        recovered.append(
+            [
+                project.newest(f"07_model_output/Toy/{method}/recovered.parquet").read_bytes()
+                for method in methods
+            ]
+        )
+        scores.append(project.newest("08_reporting/results.parquet").read_bytes())
+    assert recovered[0] == recovered[1]
+    assert scores[0] != scores[1]

@@ -1,0 +1,63 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from conle.enhancers.registry import make_enhancer
+from conle.pipelines.recovery.nodes import recover, train_and_recover
+from conle.pipelines.splitting.nodes import make_folds
+
+SHORT = {"steps": 20, "batch_size": 16}
+
+
+@pytest.fixture
+def tables(samples):
+    features, logical_labels = samples
+    labels = pd.DataFrame(logical_labels.astype("int8"), columns=["a", "b", "c", "d"])
+    return pd.DataFrame(features), labels, make_folds(labels, repeats=2, folds=4, seed=0)
+
+
+def run(function, tables, hyperparameters, protocol, method):
+    return function(*tables, hyperparameters, protocol, 0.5, "cpu", 0, dataset="Toy", method=method)
+
+
+def test_recovered_rows_belong_to_their_test_folds(tables):
+    features, labels, folds = tables
+    recovered = run(recover, tables, {}, "cross_validation", "softmax_labels")
+    pd.testing.assert_frame_equal(recovered[["repeat", "fold", "sample"]], folds)
+    expected = make_enhancer("softmax_labels").fit_transform(features, labels)
+    np.testing.assert_array_equal(recovered[["a", "b", "c", "d"]], expected[recovered["sample"]])
+
+
+def test_cross_validation_fits_to_the_training_rows_of_each_fold(tables):
+    features, labels, folds = tables
+    recovered = run(recover, tables, {"draws": 200}, "cross_validation", "label_posterior")
+    for _, test in folds.groupby(["repeat", "fold"]):
+        training = np.setdiff1d(np.arange(60), test["sample"])
+        enhancer = make_enhancer("label_posterior", {"draws": 200})
+        enhancer.fit(features.loc[training], labels.loc[training])
+        expected = enhancer.transform(features.loc[test["sample"]], labels.loc[test["sample"]])
+        np.testing.assert_array_equal(recovered.loc[test.index, ["a", "b", "c", "d"]], expected)
+
+
+def test_transductive_protocol_fits_once_to_all_rows(tables):
+    features, labels, folds = tables
+    recovered, weights, curves = run(train_and_recover, tables, SHORT, "transductive", "conle")
+    expected = make_enhancer("conle", SHORT, device="cpu").fit_transform(features, labels)
+    np.testing.assert_allclose(
+        recovered[["a", "b", "c", "d"]], expected[folds["sample"]], atol=1e-7
+    )
+    assert all(len(array) == 1 for array in weights.values())
+    assert set(zip(curves["repeat"], curves["fold"], strict=True)) == {(0, 0)}
+
+
+def test_weights_and_curves_of_every_fold_are_kept(tables):
+    _, weights, curves = run(train_and_recover, tables, SHORT, "cross_validation", "conle")
+    assert all(len(array) == 8 for array in weights.values())
+    loss = curves[curves["quantity"] == "loss"]
+    assert len(loss) == 8 * 20
+    assert list(loss["step"][:20]) == list(range(1, 21))
+    agreement = curves[curves["quantity"] == "agreement"]
+    assert sorted(agreement["step"].unique()) == [10, 20]
+    assert agreement["value"].between(0, 1).all()
+    folds = tables[2][["repeat", "fold"]].drop_duplicates()
+    assert loss[["repeat", "fold"]].drop_duplicates().to_numpy().tolist() == folds.values.tolist()

@@ -1,0 +1,74 @@
+import logging
+
+import pytest
+
+from conle.errors import ParameterError
+from conle.options import RunOptions, selected_datasets, set_run_parameters
+
+PARAMETERS = {
+    "datasets": ["Artificial"],
+    "raw_dir": "raw",
+    "seed": 0,
+    "repeats": 10,
+    "folds": 10,
+    "protocol": "cross_validation",
+    "threshold": 0.5,
+    "device": "auto",
+    "conle": {"steps": 200},
+}
+
+
+@pytest.fixture
+def select(tmp_path):
+    def select(datasets):
+        set_run_parameters(PARAMETERS | {"datasets": datasets}, tmp_path)
+        return selected_datasets()
+
+    yield select
+    set_run_parameters(None, tmp_path)
+
+
+@pytest.mark.parametrize("given", ["SJAFFE+Yeast_alpha", ["SJAFFE", "Yeast_alpha"]])
+def test_datasets_as_a_list_or_joined_by_plus(select, given):
+    assert select(given) == ["SJAFFE", "Yeast_alpha"]
+
+
+def test_present_datasets(select, tmp_path, caplog):
+    (tmp_path / "raw").mkdir()
+    for name in ("Yeast_spo", "SJAFFE", "Mine"):
+        (tmp_path / "raw" / f"{name}.mat").touch()
+    with caplog.at_level(logging.WARNING):
+        assert select("present") == ["SJAFFE", "Yeast_spo"]
+    assert "left out: SBU_3DFE, Natural_Scene, Movie" in caplog.text
+
+
+def test_nothing_present(select):
+    with pytest.raises(ParameterError, match="None of the paper's datasets is in raw"):
+        select("present")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"datasets": "../SJAFFE"}, "is not the name of a dataset"),
+        ({"datasets": "a b"}, "is not the name of a dataset"),
+        ({"datasets": ""}, "is not the name of a dataset"),
+        ({"datasets": []}, "datasets: .*at least 1 item"),
+        ({"datasets": "A+B+A"}, "A is named more than once"),
+        ({"repeats": 0}, "repeats: .*greater than or equal to 1"),
+        ({"folds": 1}, "folds: .*greater than or equal to 2"),
+        ({"seed": "x"}, "seed: .*valid integer"),
+        ({"seed": -1}, "seed: "),
+        ({"threshold": 1.0}, "threshold: .*less than 1"),
+        ({"protocol": "holdout"}, "protocol: .*'cross_validation' or 'transductive'"),
+        ({"repeats": 1.5, "folds": "ten"}, r"repeats: .*\n.*folds: "),
+    ],
+)
+def test_wrong_parameters(wrong, message):
+    with pytest.raises(ParameterError, match=message):
+        RunOptions.from_parameters(PARAMETERS | wrong)
+
+
+def test_a_missing_parameter():
+    with pytest.raises(ParameterError, match="seed: Field required"):
+        RunOptions.from_parameters({k: v for k, v in PARAMETERS.items() if k != "seed"})

@@ -1,0 +1,280 @@
+"""Whole runs, through the command line as a user starts them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load_file
+
+from conle.measures import MEASURES
+
+METHODS = ["conle", "uniform", "softmax_labels", "label_posterior"]
+
+
+def tracked(project):
+    """All MLflow runs of a project, one row each."""
+    client = mlflow.MlflowClient(f"sqlite:///{project.folder}/mlflow.db")
+    experiment = client.get_experiment_by_name("conle")
+    return client, client.search_runs([experiment.experiment_id])
+
+
+def test_run_ends_with_a_table_and_says_where_things_are(artificial_run):
+    _, run = artificial_run
+    assert run.returncode == 0, run.stderr
+    for text in ("Artificial", "ConLE", "uniform", "softmax of L", "label posterior", "Canberra ↓"):
+        assert text in run.stdout
+    for text in ("results.parquet", "summary.csv", "recovery_picture.png", "mlflow ui"):
+        assert text in run.stdout
+    assert "Traceback" not in run.stderr
+
+
+def test_results_table(artificial_run):
+    project, _ = artificial_run
+    results = pd.read_parquet(project.newest("08_reporting/results.parquet"))
+    assert list(results.columns) == [
+        "dataset",
+        "method",
+        "protocol",
+        "fitted_on",
+        "repeat",
+        "fold",
+        "measure",
+        "value",
+    ]
+    assert len(results) == len(METHODS) * 3 * len(MEASURES)
+    assert set(results["method"]) == set(METHODS)
+    assert np.isfinite(results["value"]).all()
+    summary = pd.read_csv(project.newest("08_reporting/summary.csv"))
+    means = results.groupby(["method", "measure"])["value"].mean()
+    for row in summary.itertuples():
+        assert row.mean == pytest.approx(means[row.method, row.measure])
+
+
+def test_artificial_is_a_real_mat_file(artificial_run):
+    project, _ = artificial_run
+    header = (project.folder / "data" / "01_raw" / "Artificial.mat").read_bytes()[:19]
+    assert header == b"MATLAB 5.0 MAT-file"
+
+
+def test_every_artifact_is_versioned_and_in_an_open_format(artificial_run):
+    project, _ = artificial_run
+    data = project.folder / "data"
+    files = {path.relative_to(data) for path in data.rglob("*") if path.is_file()}
+    made = {path for path in files if path.parts[0] != "01_raw"}
+    assert {path.suffix for path in made} == {".parquet", ".json", ".safetensors", ".png", ".csv"}
+    # <layer>/.../<artifact>/<version>/<artifact>
+    assert all(path.parts[-3] == path.name for path in made)
+    names = {path.name for path in made}
+    assert {"features.parquet", "label_distributions.parquet", "logical_labels.parquet"} <= names
+    assert {"statistics.json", "folds.parquet", "weights.safetensors", "recovered.parquet"} <= names
+    assert {"scores.parquet", "training_curves.png", "recovery_picture.png"} <= names
+
+
+def test_weights_of_all_folds(artificial_run):
+    project, _ = artificial_run
+    weights = load_file(project.newest("06_models/Artificial/conle/weights.safetensors"))
+    assert weights["f1.0.weight"].shape == (3, 3, 64)
+    assert weights["feature_mean"].shape == (3, 3)
+
+
+def test_mlflow_runs(artificial_run):
+    project, _ = artificial_run
+    client, runs = tracked(project)
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    children = {run.data.tags["method"]: run for run in runs if run not in parents}
+    assert len(parents) == 1
+    assert set(children) == set(METHODS)
+    assert {run.info.status for run in runs} == {"FINISHED"}
+
+    source = json.loads(project.newest("02_intermediate/Artificial/source.json").read_text())
+    results = pd.read_parquet(project.newest("08_reporting/results.parquet"))
+    for method, child in children.items():
+        tags = child.data.tags
+        assert tags["mlflow.parentRunId"] == parents[0].info.run_id
+        assert tags["dataset"] == "Artificial"
+        assert tags["protocol"] == "cross_validation"
+        assert tags["data_sha256"] == source["sha256"]
+        assert tags["git_commit"]
+        assert child.data.params["seed"] == "0"
+        values = results[results["method"] == method].groupby("measure")["value"]
+        for measure in MEASURES:
+            assert child.data.metrics[measure] == pytest.approx(values.mean()[measure])
+            assert child.data.metrics[f"{measure}_std"] == pytest.approx(values.std()[measure])
+        artifacts = {item.path for item in client.list_artifacts(child.info.run_id)}
+        assert {"recovered", "pictures"} <= artifacts
+
+    conle = children["conle"]
+    assert conle.data.params["conle.steps"] == "20"
+    loss = client.get_metric_history(conle.info.run_id, "loss")
+    assert sorted(point.step for point in loss) == list(range(1, 21))
+    agreement = client.get_metric_history(conle.info.run_id, "agreement")
+    assert sorted(point.step for point in agreement) == [10, 20]
+    pictures = {item.path for item in client.list_artifacts(conle.info.run_id, "pictures")}
+    assert pictures == {"pictures/training_curves.png", "pictures/recovery_picture.png"}
+
+
+def test_same_run_same_results_with_any_runner(artificial_run, project):
+    """A second run, its nodes in parallel and both spellings of the option: the same bytes."""
+    first, _ = artificial_run
+    again = project.kedro(
+        "run",
+        "--pipeline=conle",
+        "--runner=ParallelRunner",
+        "--params=conle.steps=20,repeats=1,folds=3",
+    )
+    assert again.returncode == 0, again.stderr
+    for artifact in (
+        "08_reporting/results.parquet",
+        "07_model_output/Artificial/conle/recovered.parquet",
+        "06_models/Artificial/conle/weights.safetensors",
+    ):
+        assert project.newest(artifact).read_bytes() == first.newest(artifact).read_bytes()
+    _, runs = tracked(project)
+    assert len(runs) == 1 + len(METHODS)
+    assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def test_evaluation_reads_what_an_earlier_run_left(project):
+    assert project.run().returncode == 0
+    before = project.newest("08_reporting/results.parquet")
+    run = project.run("evaluation")
+    assert run.returncode == 0, run.stderr
+    after = project.newest("08_reporting/results.parquet")
+    assert after != before
+    assert after.read_bytes() == before.read_bytes()
+
+
+def test_a_dataset_of_the_users_own_with_the_transductive_protocol(project):
+    """Nine labels with many zeros, as Natural_Scene has them."""
+    generator = np.random.default_rng(0)
+    distributions = generator.dirichlet(np.ones(9), size=50)
+    distributions[distributions < 0.1] = 0
+    distributions /= distributions.sum(axis=1, keepdims=True)
+    project.write_raw("Natural_Scene", generator.normal(size=(50, 294)), distributions)
+    run = project.run(datasets="Natural_Scene", protocol="transductive")
+    assert run.returncode == 0, run.stderr
+    assert "has {'examples': 50" in run.stderr
+    assert "* fitted to all rows" in run.stdout
+    results = pd.read_parquet(project.newest("08_reporting/results.parquet"))
+    assert set(results["fitted_on"]) == {"all"}
+    assert np.isfinite(results["value"]).all()
+
+
+def test_real_datasets_from_another_folder(project, real_data):
+    run = project.kedro(
+        "run",
+        "--pipelines=conle",
+        "--env=paper",
+        f"--params=datasets=SJAFFE+Yeast_spo5,raw_dir={real_data},repeats=1,conle.steps=50",
+    )
+    assert run.returncode == 0, run.stderr
+    results = pd.read_parquet(project.newest("08_reporting/results.parquet"))
+    mean = results.groupby(["dataset", "method", "measure"])["value"].mean()
+    # Uniform and the label-only posterior are determined by the data.
+    assert mean["Yeast_spo5", "label_posterior", "kl_divergence"] == pytest.approx(0.0119, abs=3e-4)
+    assert mean["SJAFFE", "label_posterior", "canberra"] == pytest.approx(0.529, abs=3e-3)
+    assert mean["SJAFFE", "conle", "kl_divergence"] < mean["SJAFFE", "uniform", "kl_divergence"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--env=paper"], r"data/01_raw/Natural_Scene.mat"),
+        (["--params=datasets=SJAFE"], "did you mean 'SJAFFE'"),
+        (["--params=datasets=../SJAFFE"], "is not the name of a dataset"),
+        (["--params=repeat=3"], "no parameter 'repeat'; did you mean 'repeats'"),
+        (["--params=repeats=0"], "greater than or equal to 1"),
+        (["--params=conle.step=3"], "'step'; did you mean 'steps'"),
+        (["--params=conle.learning_rate=0"], "'learning_rate'"),
+        (["--params=device=tpu"], "cannot be used on this machine"),
+    ],
+)
+def test_mistakes_end_in_one_message_before_any_work(project, arguments, message):
+    run = project.kedro("run", "--pipelines=conle", *arguments)
+    assert run.returncode == 1
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not list(project.folder.glob("data/0[2-8]*"))
+    if (project.folder / "mlflow.db").exists():
+        assert tracked(project)[1] == []
+
+
+def test_bad_data_ends_in_one_message_and_no_open_run(project):
+    project.write_raw("Bad", np.zeros((20, 2)), np.full((20, 3), 0.4))
+    run = project.run(datasets="Artificial+Bad")
+    assert run.returncode == 1
+    assert (
+        run.stderr.count("Bad (Bad.mat): label distributions must sum to 1; rows (from 0) 0") == 1
+    )
+    assert "Traceback" not in run.stderr
+    assert not (project.folder / "data" / "07_model_output").exists()
+    assert {run.info.status for run in tracked(project)[1]} == {"FAILED"}
+
+
+@pytest.mark.parametrize("failing", ["conle.recover", "conle.score"])
+def test_an_exception_leaves_no_open_run(project, failing):
+    """Whatever a node raises: the file it should write is a folder."""
+    artifact = {"conle.recover": "recovered", "conle.score": "scores"}[failing]
+    blocked = project.folder / "data" / "07_model_output" / "Artificial" / "conle"
+    blocked.mkdir(parents=True)
+    (blocked / f"{artifact}.parquet").write_text("in the way")
+    run = project.run()
+    assert run.returncode == 1
+    statuses = {run.data.tags.get("method"): run.info.status for run in tracked(project)[1]}
+    assert "RUNNING" not in statuses.values()
+    assert statuses[None] == "FAILED"
+    assert statuses["conle"] == "FAILED"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+def test_ctrl_c_leaves_no_open_run(project):
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "kedro",
+            "run",
+            "--pipelines=conle",
+            "--params=conle.steps=100000",
+        ],
+        cwd=project.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )
+    try:
+        for _ in range(600):
+            if (project.folder / "mlflow.db").exists() and any(
+                "method" in run.data.tags for run in tracked_or_none(project)
+            ):
+                break
+            time.sleep(0.1)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    assert "Aborted!" in errors
+    statuses = {run.data.tags.get("method"): run.info.status for run in tracked(project)[1]}
+    assert statuses == {None: "KILLED", "conle": "KILLED"}
+
+
+def tracked_or_none(project):
+    """The runs so far; none while the database is being made."""
+    import sqlite3
+
+    with sqlite3.connect(f"file:{project.folder}/mlflow.db?mode=ro", uri=True) as database:
+        try:
+            done = database.execute("select count(*) from tags where key = 'method'").fetchone()[0]
+        except sqlite3.OperationalError:
+            return []
+    return tracked(project)[1] if done else []

@@ -141,14 +141,53 @@ def test_same_run_same_results_with_any_runner(artificial_run, project):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
-def test_evaluation_reads_what_an_earlier_run_left(project):
-    assert project.run().returncode == 0
-    before = project.newest("08_reporting/results.parquet")
-    run = project.run("evaluation")
+@pytest.fixture
+def toy(project):
+    """A project with a small dataset of three labels."""
+    generator = np.random.default_rng(1)
+    project.write_raw(
+        "Toy", generator.normal(size=(60, 5)), generator.dirichlet(np.ones(3), size=60)
+    )
+    return project
+
+
+def test_everything_and_then_the_evaluation_alone(toy):
+    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
+    missing = toy.run("evaluation", **parameters)
+    assert missing.returncode == 1
+    assert "no run has left them in the catalog yet:\n  Toy.conle.curves\n" in missing.stderr
+    assert "Traceback" not in missing.stderr
+
+    run = toy.run("__default__", **parameters)
     assert run.returncode == 0, run.stderr
-    after = project.newest("08_reporting/results.parquet")
+    before = toy.newest("08_reporting/results.parquet")
+    results = pd.read_parquet(before)
+    fitted_on = dict(zip(results["method"], results["fitted_on"], strict=True))
+    inductive = {"conle", "levi_mlp", "uniform", "softmax_labels", "label_posterior"}
+    assert {name for name, rows in fitted_on.items() if rows == "training_folds"} == inductive
+    assert {name for name, rows in fitted_on.items() if rows == "all"} == {
+        "fcm",
+        "km",
+        "lp",
+        "glle",
+        "lesc",
+    }
+    statuses = {run.data.tags.get("method"): run.info.status for run in tracked(toy)[1]}
+    assert statuses == dict.fromkeys([None, *fitted_on], "FINISHED")
+
+    again = toy.run("evaluation", **parameters)
+    assert again.returncode == 0, again.stderr
+    after = toy.newest("08_reporting/results.parquet")
     assert after != before
     assert after.read_bytes() == before.read_bytes()
+
+
+def test_baselines_alone(toy):
+    run = toy.run("baselines", datasets="Toy", **{"levi_mlp.epochs": 5})
+    assert run.returncode == 0, run.stderr
+    results = pd.read_parquet(toy.newest("08_reporting/results.parquet"))
+    assert "conle" not in set(results["method"])
+    assert {"fcm", "km", "lp", "glle", "levi_mlp", "lesc"} < set(results["method"])
 
 
 def test_a_dataset_of_the_users_own_with_the_transductive_protocol(project):
@@ -181,6 +220,12 @@ def test_real_datasets_from_another_folder(project, real_data):
     assert mean["Yeast_spo5", "label_posterior", "kl_divergence"] == pytest.approx(0.0119, abs=3e-4)
     assert mean["SJAFFE", "label_posterior", "canberra"] == pytest.approx(0.529, abs=3e-3)
     assert mean["SJAFFE", "conle", "kl_divergence"] < mean["SJAFFE", "uniform", "kl_divergence"]
+    comparison = pd.read_csv(project.newest("08_reporting/comparison.csv"))
+    assert len(comparison) == 12
+    cell = comparison.set_index(["dataset", "measure"]).loc["SJAFFE", "canberra"]
+    assert cell["published"] == 0.545
+    assert cell["measured"] == pytest.approx(mean["SJAFFE", "conle", "canberra"])
+    assert cell["difference"] == pytest.approx(cell["measured"] - cell["published"])
 
 
 @pytest.mark.parametrize(

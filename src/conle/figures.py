@@ -17,6 +17,7 @@ LOSS_TITLES = {
     "threshold_loss": "threshold",
 }
 SAMPLES_IN_BARS = 6
+PANELS_IN_A_ROW = 6
 
 
 def training_curves(curves: pd.DataFrame, title: str) -> Figure:
@@ -88,12 +89,11 @@ def recovery_as_colours(
     lowest, highest = true.min(axis=0), true.max(axis=0)
     span = np.where(highest > lowest, highest - lowest, 1.0)
 
-    figure = Figure(figsize=(2.9 * len(panels), 3.5), layout="constrained")
-    for axes, (title, degrees) in zip(
-        figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0],
-        panels.items(),
-        strict=True,
-    ):
+    columns = min(len(panels), PANELS_IN_A_ROW)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(2.9 * columns, 3.1 * rows + 0.4), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes, (title, degrees) in zip(grid.ravel(), panels.items(), strict=False):
         axes.scatter(
             *plane.T[:2],
             c=((degrees - lowest) / span).clip(0, 1),
@@ -102,8 +102,12 @@ def recovery_as_colours(
             linewidths=0,
         )
         axes.set(title=title, xlabel=axis_names[0])
+        axes.label_outer()
         axes.set_aspect("equal", adjustable="box")
-    figure.axes[0].set_ylabel(axis_names[1])
+    for axes in grid.ravel()[len(panels) :]:
+        axes.remove()
+    for axes in grid[:, 0]:
+        axes.set_ylabel(axis_names[1])
     figure.suptitle(f"{dataset}: degrees of labels 1, 2 and 3 as red, green and blue")
     return figure
 

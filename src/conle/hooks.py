@@ -53,12 +53,20 @@ class RunParameters:
             except ValueError as error:
                 raise ParameterError(f"{method}: {error}") from None
         missing = [
-            name.removesuffix(".raw")
+            name
             for name in sorted(pipeline.inputs())
-            if name.endswith(".raw") and not catalog.exists(name)
+            if not name.startswith("params:") and not catalog.exists(name)
         ]
+        raw = [name.removesuffix(".raw") for name in missing if name.endswith(".raw")]
+        if raw:
+            raise RawFileError(self._missing_message(raw))
         if missing:
-            raise RawFileError(self._missing_message(missing))
+            raise ParameterError(
+                "These artifacts are read, and no run has left them in the catalog yet:\n"
+                + "\n".join(f"  {name}" for name in missing)
+                + "\nkedro run makes them all; --pipeline=conle and --pipeline=baselines those of "
+                "their methods."
+            )
 
     def _missing_message(self, missing: list[str]) -> str:
         files = "\n".join(f"  {self._raw_dir}/{name}.mat" for name in missing)

@@ -4,7 +4,7 @@ import torch
 
 from conle.enhancers.batched import (
     BatchedLinear,
-    Standardization,
+    FeatureScaling,
     fold_batches,
     fold_chunks,
     fold_seeds,
@@ -65,36 +65,48 @@ def test_batches_of_a_fold_do_not_depend_on_the_others():
         assert taken.tolist() == own[0].tolist()
 
 
-def test_standardization_takes_its_statistics_from_the_training_rows():
+def test_standard_scaling_takes_its_statistics_from_the_training_rows():
     features = np.array([[1.0, 5.0], [3.0, 5.0], [100.0, 6.0]])
     splits = [(np.array([0, 1]), np.array([2])), (np.array([0, 1, 2]), np.array([]))]
-    standardised = Standardization.fit(features, splits, clip=5.0).apply(features, CPU).numpy()
+    standardised = FeatureScaling.standard(features, splits, clip=5.0).apply(features, CPU).numpy()
     # Mean 2, standard deviation 1; the test row is clipped, the constant column is zero.
     np.testing.assert_allclose(standardised[0], [[-1, 0], [1, 0], [5, 0]])
     np.testing.assert_allclose(standardised[1].mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(standardised[1].std(axis=0), 1, atol=1e-6)
 
 
-def test_standardization_of_large_offsets_keeps_small_differences():
+def test_standard_scaling_of_large_offsets_keeps_small_differences():
     features = 1e9 + np.arange(4.0)[:, None]
     rows = np.arange(4)
-    standardised = Standardization.fit(features, [(rows, rows)], clip=5.0).apply(features, CPU)
+    standardised = FeatureScaling.standard(features, [(rows, rows)], clip=5.0).apply(features, CPU)
     np.testing.assert_allclose(
         standardised[0, :, 0], (np.arange(4) - 1.5) / np.arange(4).std(), rtol=1e-6
     )
 
 
+def test_min_max_scaling_takes_its_limits_from_the_training_rows():
+    features = np.array([[1.0, 5.0], [3.0, 5.0], [100.0, 6.0], [2.0, 5.0]])
+    splits = [(np.array([0, 1, 3]), np.array([2]))]
+    scaled = FeatureScaling.min_max(features, splits).apply(features, CPU).numpy()
+    np.testing.assert_allclose(scaled[0], [[0, 0], [1, 0], [1, 0], [0.5, 0]])
+
+
 @pytest.mark.parametrize("folds", [1, 7, 10, 11, 100])
 def test_chunks_cover_all_folds_once(folds):
-    chunks = fold_chunks(folds, samples=2465, features=24, device=CPU)
-    assert [fold for chunk in chunks for fold in chunk] == list(range(folds))
+    chunks = fold_chunks([200] * folds, fold_bytes=1000, device=CPU)
+    assert np.concatenate(chunks).tolist() == list(range(folds))
     assert max(map(len, chunks)) <= 10
     assert max(map(len, chunks)) - min(map(len, chunks)) <= 1
 
 
 def test_chunks_shrink_where_the_features_are_large():
-    chunks = fold_chunks(10, samples=100_000, features=2000, device=CPU)
+    chunks = fold_chunks([200] * 10, fold_bytes=800_000_000, device=CPU)
     assert [len(chunk) for chunk in chunks] == [1] * 10
+
+
+def test_folds_of_a_chunk_are_trained_equally_long():
+    chunks = fold_chunks([20, 22, 20, 22, 22], fold_bytes=1000, device=CPU)
+    assert [chunk.tolist() for chunk in chunks] == [[0, 2], [1, 3, 4]]
 
 
 def test_fold_seeds_do_not_depend_on_the_number_of_folds():

@@ -5,6 +5,7 @@ import pytest
 from conle.pipelines.evaluation.nodes import (
     RESULT_COLUMNS,
     collect_results,
+    compare_with_published,
     draw_recovery,
     draw_training_curves,
     score_folds,
@@ -57,6 +58,32 @@ def test_summary_of_a_single_fold_has_no_deviation():
     one = RECOVERED.assign(fold=1)
     scores = score_folds(TRUE, one, "cross_validation", dataset="Toy", method="uniform")
     assert summarise(scores)["std"].isna().all()
+
+
+def test_published_cells_stand_beside_the_nearer_direction():
+    summary = pd.DataFrame(
+        [
+            ("SJAFFE", "km", "all", "kl_divergence", 4.0),
+            ("SJAFFE", "km", "all", "kl_divergence_reversed", 0.56),
+            ("SJAFFE", "km", "all", "cosine", 0.8304),
+            ("Mine", "km", "all", "cosine", 0.5),
+        ],
+        columns=["dataset", "method", "fitted_on", "measure", "mean"],
+    )
+    published = pd.DataFrame(
+        [
+            ("SJAFFE", "km", "kl_divergence", 0.558, "odd"),
+            ("SJAFFE", "km", "cosine", 0.830, None),
+            ("SJAFFE", "lp", "cosine", 0.941, None),
+        ],
+        columns=["dataset", "method", "measure", "value", "suspect"],
+    )
+    comparison = compare_with_published(summary, published)
+    assert comparison["compared_with"].tolist() == ["kl_divergence_reversed", "cosine"]
+    assert comparison["difference"].tolist() == pytest.approx([0.002, 0.0004])
+    assert comparison["at_least_as_good"].tolist() == [False, True]
+    assert comparison["suspect"].iloc[0] == "odd"
+    assert compare_with_published(summary[summary["dataset"] == "Mine"], published).empty
 
 
 def recovered_table(distributions):

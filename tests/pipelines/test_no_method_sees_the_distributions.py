@@ -9,7 +9,7 @@ import pytest
 from conle.binarisation import binarise
 from conle.enhancers.base import LabelEnhancer
 from conle.enhancers.references import LabelPosterior
-from conle.enhancers.registry import METHODS
+from conle.enhancers.registry import BASELINES, METHODS, REFERENCES
 from conle.options import set_run_parameters
 from conle.pipeline_registry import register_pipelines
 
@@ -65,7 +65,8 @@ def leaks(pipeline) -> list[tuple[str, str]]:
 
 
 def test_no_registered_pipeline_leads_from_the_distributions_to_a_method(pipelines):
-    assert {"ingestion", "splitting", "conle", "evaluation", "__default__"} <= set(pipelines)
+    expected = {"ingestion", "splitting", "conle", "baselines", "evaluation", "__default__"}
+    assert expected <= set(pipelines)
     for name, pipeline in pipelines.items():
         assert leaks(pipeline) == [], name
 
@@ -73,6 +74,7 @@ def test_no_registered_pipeline_leads_from_the_distributions_to_a_method(pipelin
 def test_every_method_node_is_looked_at(pipelines):
     nodes = [node for node in pipelines["conle"].nodes if "recovery" in node.tags]
     assert len(nodes) == len(DATASETS) * 4
+    assert len([n for n in pipelines["__default__"].nodes if "recovery" in n.tags]) == 30
     for node in nodes:
         dataset, method = node.namespace.split(".")
         assert dataset in DATASETS
@@ -131,9 +133,9 @@ def test_other_distributions_with_the_same_labels_change_nothing_recovered(proje
     recovered, scores = [], []
     for distributions in (first, second):
         project.write_raw("Toy", features, distributions)
-        run = project.run(datasets="Toy")
+        run = project.run("__default__", datasets="Toy", **{"levi_mlp.epochs": 5})
         assert run.returncode == 0, run.stderr
-        methods = ("conle", "uniform", "softmax_labels", "label_posterior")
+        methods = ("conle", *BASELINES, *REFERENCES)
         recovered.append(
             [
                 project.newest(f"07_model_output/Toy/{method}/recovered.parquet").read_bytes()

@@ -26,7 +26,7 @@ Rows = Int[np.ndarray, " rows"]
 Split = tuple[Rows, Rows]
 
 # Quantities followed in training, by name: the steps at which each was taken, and its values.
-Curves = dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, "folds steps"]]]
+Curves = dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, " steps"]]]
 
 # Called with the work done, the whole work, and a few words on where it stands.
 ProgressCallback = Callable[[int, int, str], None]
@@ -40,12 +40,13 @@ class FoldRecovery:
         recovered: one array (test rows x labels) per fold, rows sum to 1.
         weights: learned arrays by name, the first axis runs over the folds; empty for methods
             that learn none.
-        curves: what was followed in training; empty for methods that are not trained in steps.
+        curves: what was followed in training, one entry per fold; empty for methods that are not
+            trained in steps.
     """
 
     recovered: list[Recovered]
     weights: dict[str, np.ndarray] = field(default_factory=dict)
-    curves: Curves = field(default_factory=dict)
+    curves: list[Curves] = field(default_factory=list)
 
 
 class LabelEnhancer(BaseEstimator):
@@ -117,7 +118,10 @@ class LabelEnhancer(BaseEstimator):
 
     def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
         """Fit to samples and recover their distributions; see `fit` and `transform`."""
-        return self.fit(features, logical_labels).transform(features, logical_labels)
+        self.fit(features, logical_labels)
+        if not self.inductive:
+            return self.recovered_.copy()
+        return self.transform(features, logical_labels)
 
     def recover_folds(
         self,
@@ -155,6 +159,51 @@ class LabelEnhancer(BaseEstimator):
         raise NotImplementedError
 
 
+class TransductiveEnhancer(LabelEnhancer):
+    """Base of the methods that recover the samples they are fitted to, and no others.
+
+    Attributes:
+        recovered_: the recovered distributions of those samples.
+    """
+
+    inductive: ClassVar[bool] = False
+
+    def recover_folds(
+        self,
+        features: ArrayLike,
+        logical_labels: ArrayLike,
+        splits: Sequence[Split],
+        on_progress: ProgressCallback | None = None,
+    ) -> FoldRecovery:
+        """Fit to the training rows of each fold, the test rows among them.
+
+        Raises:
+            TypeError: there are test rows outside the training rows.
+        """
+        features, logical_labels = check_inputs(features, logical_labels)
+        recovered = []
+        for number, (training, test) in enumerate(splits, start=1):
+            if not np.isin(test, training).all():
+                raise TypeError(
+                    f"{type(self).__name__} is transductive: it recovers only the rows it is "
+                    "fitted to, so the test rows must be among the training rows"
+                )
+            all_rows = np.empty_like(logical_labels)
+            all_rows[training] = clone(self).fit_transform(
+                features[training], logical_labels[training]
+            )
+            recovered.append(all_rows[test])
+            if on_progress is not None:
+                on_progress(number, len(splits), "all rows at once")
+        return FoldRecovery(recovered)
+
+    def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
+        self.recovered_ = self._fit_transform(features, logical_labels)
+
+    def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
+        raise NotImplementedError
+
+
 def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Features, LogicalLabels]:
     """Check features and logical labels and return them as float64 arrays.
 
@@ -187,11 +236,12 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
 
 def _as_matrix(values: ArrayLike, name: str) -> Float[np.ndarray, "samples columns"]:
     try:
-        matrix = np.asarray(values, dtype=np.float64)
+        # One memory layout: sums of another one round otherwise.
+        matrix = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a matrix of numbers: {error}") from None
-    if matrix.ndim != 2:
-        raise ValueError(f"{name} must have two dimensions, not {matrix.ndim}")
+    if np.ndim(values) != 2:
+        raise ValueError(f"{name} must have two dimensions, not {np.ndim(values)}")
     if 0 in matrix.shape:
         raise ValueError(f"{name} must not be empty, its shape is {matrix.shape}")
     if not np.isfinite(matrix).all():

@@ -3,105 +3,352 @@
 The seam between the mathematics of a network method and its speed: every parameter has a leading
 fold axis, every product is a batched one, and the losses of the folds are added up. No fold has
 a term in another fold's loss, so each is trained as if it were alone. Random numbers come from
-one generator per fold.
+generators of each fold's own.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from conle.enhancers.base import Features, Split
+from conle.enhancers.base import (
+    Curves,
+    Features,
+    FoldRecovery,
+    LabelEnhancer,
+    LogicalLabels,
+    ProgressCallback,
+    Recovered,
+    Rows,
+    Split,
+    check_inputs,
+)
 
 # Rows of each fold, and which of them are samples and not padding (None where all are).
 Batch = tuple[Int[Tensor, "folds batch"], Bool[Tensor, "folds batch"] | None]
+ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 
-# Of the standardised features of one chunk of folds, in bytes.
+# Of the scaled features of one chunk of folds, in bytes.
 CHUNK_BYTES = 2**30
-# On a CPU, more folds at once than this fall out of the cache: at 10, a step costs each fold
-# half of what it costs at 100.
+# On a CPU, more folds at once than this fall out of the cache.
 CHUNK_FOLDS_ON_CPU = 10
 
 
-def resolve_device(device: str) -> torch.device:
-    """The device of a name; "auto" is the GPU where there is one and the CPU elsewhere.
+class BatchedEnhancer(LabelEnhancer):
+    """A network method whose folds are trained together.
 
-    Raises:
-        ValueError: the name is unknown, or there is no such device on this machine.
-    """
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        resolved = torch.device(device)
-        torch.empty(0, device=resolved)
-    # PyTorch raises AssertionError where it was built without support for a device.
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f'device {device!r} cannot be used on this machine; choose "auto", "cpu" or, with a '
-            'GPU, "cuda"'
-        ) from error
-    return resolved
-
-
-def fold_seeds(seed: int, folds: int) -> list[np.random.SeedSequence]:
-    """One independent seed for each fold. That of a fold does not depend on how many there are."""
-    return np.random.SeedSequence(seed).spawn(folds)
-
-
-def fold_chunks(folds: int, samples: int, features: int, device: torch.device) -> list[range]:
-    """Split the folds into chunks that are trained one after the other, sizes nearly equal."""
-    most = max(1, CHUNK_BYTES // (4 * samples * features))
-    if device.type == "cpu":
-        most = min(most, CHUNK_FOLDS_ON_CPU)
-    bounds = np.linspace(0, folds, -(-folds // most) + 1).round().astype(int)
-    return [range(start, stop) for start, stop in pairwise(bounds)]
-
-
-class Standardization:
-    """Features of each fold with mean 0 and standard deviation 1 on its training rows.
-
-    Values are clipped to +-`clip`; a column that is constant on the training rows becomes zero.
+    A subclass has the hyperparameters `batch_size`, `device` and `seed`, and says what its
+    networks are, what they minimise and how they recover; here they are trained, for all folds
+    of a chunk at once.
 
     Attributes:
-        mean, scale: folds x features. The scale of a constant column is infinite.
+        weights_: learned arrays by name, their first axis of length one.
+        curves_: the terms of the objective by step, and what else was followed.
+    """
+
+    def check_hyperparameters(self) -> None:
+        """See `LabelEnhancer.check_hyperparameters`."""
+        super().check_hyperparameters()
+        resolve_device(self.device)
+
+    def recover_folds(
+        self,
+        features: Features,
+        logical_labels: LogicalLabels,
+        splits: Sequence[Split],
+        on_progress: ProgressCallback | None = None,
+    ) -> FoldRecovery:
+        """Train the folds together, chunk by chunk; see `LabelEnhancer.recover_folds`."""
+        self.check_hyperparameters()
+        features, logical_labels = check_inputs(features, logical_labels)
+        device = resolve_device(self.device)
+        seeds = fold_seeds(self.seed, len(splits))
+        steps = [self._steps(len(training)) for training, _ in splits]
+        done, parts = 0, {}
+        for chunk in fold_chunks(steps, features.nbytes // 2, device):
+            chunk_steps = steps[chunk[0]]
+
+            def report(step: int, done: int = done, chunk: Rows = chunk) -> None:
+                on_progress(
+                    done + len(chunk) * step,
+                    sum(steps),
+                    f"{len(chunk)} of {len(splits)} folds, step {step} of {steps[chunk[0]]}",
+                )
+
+            part = self._recover_chunk(
+                features,
+                logical_labels,
+                [splits[fold] for fold in chunk],
+                [seeds[fold] for fold in chunk],
+                chunk_steps,
+                device,
+                report if on_progress is not None else None,
+            )
+            done += len(chunk) * chunk_steps
+            parts |= dict(zip(chunk, part, strict=True))
+        ordered = [parts[fold] for fold in range(len(splits))]
+        return FoldRecovery(
+            recovered=[fold.recovered for fold in ordered],
+            weights={
+                name: np.stack([fold.weights[name] for fold in ordered])
+                for name in ordered[0].weights
+            },
+            curves=[fold.curves for fold in ordered],
+        )
+
+    @abstractmethod
+    def _steps(self, training_rows: int) -> int:
+        """How many steps a fold is trained."""
+
+    @abstractmethod
+    def _scaling(self, features: Features, splits: Sequence[Split]) -> "FeatureScaling":
+        """How the features of each fold are scaled, from its training rows."""
+
+    @abstractmethod
+    def _networks(
+        self, generators: Sequence[torch.Generator], features: int, labels: int
+    ) -> nn.Module:
+        """The networks, one of each per generator, their initial weights drawn from it."""
+
+    @abstractmethod
+    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+        """The optimiser of all folds' parameters; it must treat every element alone."""
+
+    @abstractmethod
+    def _objective(
+        self,
+        networks: nn.Module,
+        features: Float[Tensor, "folds batch features"],
+        logical_labels: Float[Tensor, "folds batch labels"],
+        present: Bool[Tensor, "folds batch"] | None,
+        generators: Sequence[torch.Generator],
+    ) -> ObjectiveTerms:
+        """What is minimised, "loss", and its terms, for each fold."""
+
+    @abstractmethod
+    def _recovered(
+        self,
+        networks: nn.Module,
+        features: Float[Tensor, "folds samples features"],
+        logical_labels: Float[Tensor, "folds samples labels"],
+    ) -> Float[Tensor, "folds samples labels"]:
+        """The recovered distributions."""
+
+    def _check_every(self) -> int | None:
+        """Steps between two checks of `_agreement`; the best weights by it are kept."""
+        return None
+
+    def _agreement(
+        self,
+        networks: nn.Module,
+        features: Float[Tensor, "folds samples features"],
+        logical_labels: Float[Tensor, "folds samples labels"],
+        is_training: Bool[Tensor, "folds samples"],
+    ) -> Float[Tensor, " folds"]:
+        """How well each fold's recovery of its training rows agrees with their labels."""
+        raise NotImplementedError
+
+    def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
+        rows = np.arange(len(features))
+        recovery = self.recover_folds(features, logical_labels, [(rows, rows[:0])])
+        self.weights_, self.curves_ = recovery.weights, recovery.curves[0]
+
+    def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
+        device = resolve_device(self.device)
+        networks = self._networks([torch.Generator()], features.shape[1], logical_labels.shape[1])
+        networks.load_state_dict(
+            {name: torch.from_numpy(self.weights_[name]) for name in networks.state_dict()}
+        )
+        scaling = FeatureScaling(
+            *(self.weights_[f"feature_{name}"] for name in ("shift", "scale", "limits"))
+        )
+        return self._recover_all(
+            networks.to(device),
+            scaling.apply(features, device),
+            _labels_tensor(logical_labels, 1, device),
+        )[0]
+
+    def _recover_all(self, networks: nn.Module, features: Tensor, logical_labels: Tensor):
+        """Recovered distributions as float64, rows that sum to 1 to its precision."""
+        networks.eval()
+        with torch.no_grad():
+            recovered = self._recovered(networks, features, logical_labels)
+        recovered = recovered.cpu().numpy().astype(np.float64)
+        return recovered / recovered.sum(axis=-1, keepdims=True)
+
+    def _recover_chunk(
+        self,
+        features: Features,
+        logical_labels: LogicalLabels,
+        splits: Sequence[Split],
+        seeds: Sequence[np.random.SeedSequence],
+        steps: int,
+        device: torch.device,
+        on_step: Callable[[int], None] | None,
+    ) -> list["_TrainedFold"]:
+        scaling = self._scaling(features, splits)
+        all_features = scaling.apply(features, device)
+        all_labels = _labels_tensor(logical_labels, len(splits), device)
+        is_training = torch.zeros(all_labels.shape[:2], dtype=torch.bool)
+        for fold, (training, _) in enumerate(splits):
+            is_training[fold, training] = True
+
+        # Of each fold: initial weights, order of the samples, noise in training.
+        streams = list(zip(*(seed.spawn(3) for seed in seeds), strict=True))
+        networks = self._networks(
+            [_torch_generator(seed) for seed in streams[0]],
+            features.shape[1],
+            logical_labels.shape[1],
+        ).to(device)
+        batches = fold_batches(
+            [training for training, _ in splits],
+            self.batch_size,
+            steps,
+            [np.random.default_rng(seed) for seed in streams[1]],
+        )
+        curves = self._train(
+            networks,
+            batches,
+            all_features,
+            all_labels,
+            is_training.to(device),
+            [_torch_generator(seed) for seed in streams[2]],
+            on_step,
+        )
+        recovered = self._recover_all(networks, all_features, all_labels)
+        weights = {name: value.cpu().numpy() for name, value in networks.state_dict().items()}
+        weights |= {
+            "feature_shift": scaling.shift,
+            "feature_scale": scaling.scale,
+            "feature_limits": scaling.limits,
+        }
+        return [
+            _TrainedFold(
+                recovered[fold][test],
+                {name: values[fold] for name, values in weights.items()},
+                {name: (taken, values[fold]) for name, (taken, values) in curves.items()},
+            )
+            for fold, (_, test) in enumerate(splits)
+        ]
+
+    def _train(
+        self,
+        networks: nn.Module,
+        batches: Iterator[Batch],
+        features: Float[Tensor, "folds samples features"],
+        logical_labels: Float[Tensor, "folds samples labels"],
+        is_training: Bool[Tensor, "folds samples"],
+        generators: Sequence[torch.Generator],
+        on_step: Callable[[int], None] | None,
+    ) -> dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, "folds steps"]]]:
+        """Train all folds at once and leave the weights to keep in `networks`."""
+        networks.train()
+        optimizer = self._optimizer(networks.parameters())
+        fold = torch.arange(len(features), device=features.device)[:, None]
+        check_every = self._check_every()
+        terms_by_step, checks, agreement_by_check = [], [], []
+        best = torch.full((len(features),), -1.0, device=features.device)
+        kept = {name: weights.clone() for name, weights in networks.state_dict().items()}
+        for step, (rows, present) in enumerate(batches, start=1):
+            rows = rows.to(features.device)
+            present = None if present is None else present.to(features.device)
+            terms = self._objective(
+                networks, features[fold, rows], logical_labels[fold, rows], present, generators
+            )
+            optimizer.zero_grad()
+            terms["loss"].sum().backward()
+            optimizer.step()
+            terms_by_step.append(torch.stack([term.detach() for term in terms.values()]))
+
+            if check_every is not None and step % check_every == 0:
+                agreement = self._agreement(networks, features, logical_labels, is_training)
+                checks.append(step)
+                agreement_by_check.append(agreement)
+                improved = agreement > best
+                best = torch.where(improved, agreement, best)
+                for name, weights in networks.state_dict().items():
+                    kept[name][improved] = weights[improved]
+            if on_step is not None:
+                on_step(step)
+
+        values = torch.stack(terms_by_step, dim=-1).cpu().numpy()
+        taken = np.arange(1, values.shape[-1] + 1)
+        curves = {name: (taken, values[index]) for index, name in enumerate(terms)}
+        if checks:
+            networks.load_state_dict(kept)
+            agreement = torch.stack(agreement_by_check, dim=-1).cpu().numpy()
+            curves["agreement"] = (np.array(checks), agreement)
+        return curves
+
+
+@dataclass(frozen=True)
+class _TrainedFold:
+    recovered: Recovered
+    weights: dict[str, np.ndarray]
+    curves: Curves
+
+
+class FeatureScaling:
+    """An affine map of the features for each fold, and limits that its values are clipped to.
+
+    Attributes:
+        shift, scale: folds x features; (x - shift) / scale. The scale of a column that is
+            constant on the training rows is infinite, so that it becomes zero.
+        limits: folds x 2.
     """
 
     def __init__(
         self,
-        mean: Float[np.ndarray, "folds features"],
+        shift: Float[np.ndarray, "folds features"],
         scale: Float[np.ndarray, "folds features"],
-        clip: float,
+        limits: Float[np.ndarray, "folds 2"],
     ) -> None:
-        self.mean, self.scale, self.clip = mean, scale, clip
+        self.shift, self.scale, self.limits = shift, scale, limits
 
     @classmethod
-    def fit(cls, features: Features, splits: Sequence[Split], clip: float) -> "Standardization":
-        """Take mean and standard deviation of each fold's training rows."""
-        # Imported here: only training needs scikit-learn's preprocessing.
-        from sklearn.preprocessing import StandardScaler
+    def standard(cls, features: Features, splits: Sequence[Split], clip: float) -> "FeatureScaling":
+        """Mean 0 and standard deviation 1 on the training rows, clipped to +-`clip`."""
+        return cls._of_training_rows(
+            features, splits, lambda rows: (rows.mean(axis=0), rows.std(axis=0)), (-clip, clip)
+        )
 
-        scalers = [StandardScaler().fit(features[training]) for training, _ in splits]
-        # StandardScaler gives a constant column the scale 1, which lets other values through.
-        scale = [
-            np.where(
-                features[training].min(axis=0) == features[training].max(axis=0), np.inf, s.scale_
-            )
-            for (training, _), s in zip(splits, scalers, strict=True)
-        ]
-        return cls(np.stack([s.mean_ for s in scalers]), np.stack(scale), clip)
+    @classmethod
+    def min_max(cls, features: Features, splits: Sequence[Split]) -> "FeatureScaling":
+        """From 0 to 1 on the training rows; other rows are clipped to that."""
+        return cls._of_training_rows(
+            features,
+            splits,
+            lambda rows: (rows.min(axis=0), rows.max(axis=0) - rows.min(axis=0)),
+            (0.0, 1.0),
+        )
+
+    @classmethod
+    def _of_training_rows(cls, features, splits, statistics, limits) -> "FeatureScaling":
+        shifts, scales = [], []
+        for training, _ in splits:
+            rows = features[training]
+            shift, scale = statistics(rows)
+            # Compared exactly: the deviation of a constant column need not be exactly zero.
+            constant = (rows == rows[0]).all(axis=0)
+            shifts.append(shift)
+            scales.append(np.where(constant, np.inf, scale))
+        return cls(np.stack(shifts), np.stack(scales), np.tile(limits, (len(splits), 1)))
 
     def apply(
         self, features: Features, device: torch.device
     ) -> Float[Tensor, "folds samples features"]:
-        """Standardise all rows for each fold; float32 on the device."""
-        standardised = torch.empty((len(self.mean), *features.shape), dtype=torch.float32)
-        for fold, (mean, scale) in enumerate(zip(self.mean, self.scale, strict=True)):
-            values = ((features - mean) / scale).clip(-self.clip, self.clip)
-            standardised[fold] = torch.from_numpy(values)
-        return standardised.to(device)
+        """Scale all rows for each fold, in float64; float32 on the device."""
+        scaled = torch.empty((len(self.shift), *features.shape), dtype=torch.float32)
+        for fold, (shift, scale, limits) in enumerate(
+            zip(self.shift, self.scale, self.limits, strict=True)
+        ):
+            values = ((features - shift) / scale).clip(*limits)
+            scaled[fold] = torch.from_numpy(values)
+        return scaled.to(device)
 
 
 class BatchedLinear(nn.Module):
@@ -137,8 +384,54 @@ def batched_mlp(
     )
 
 
+def resolve_device(device: str) -> torch.device:
+    """The device of a name; "auto" is the GPU where there is one and the CPU elsewhere.
+
+    Raises:
+        ValueError: the name is unknown, or there is no such device on this machine.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        torch.empty(0, device=resolved)
+    # PyTorch raises AssertionError where it was built without support for a device.
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f'device {device!r} cannot be used on this machine; choose "auto", "cpu" or, with a '
+            'GPU, "cuda"'
+        ) from error
+    return resolved
+
+
+def fold_seeds(seed: int, folds: int) -> list[np.random.SeedSequence]:
+    """One independent seed for each fold. That of a fold does not depend on how many there are."""
+    return np.random.SeedSequence(seed).spawn(folds)
+
+
+def fold_chunks(steps: Sequence[int], fold_bytes: int, device: torch.device) -> list[Rows]:
+    """Split the folds into chunks that are trained one after the other, sizes nearly equal.
+
+    Args:
+        steps: of each fold; the folds of a chunk have the same.
+        fold_bytes: memory that the scaled features of one fold take.
+        device: that they are trained on.
+
+    Returns:
+        The numbers of the folds of each chunk.
+    """
+    most = max(1, CHUNK_BYTES // fold_bytes)
+    if device.type == "cpu":
+        most = min(most, CHUNK_FOLDS_ON_CPU)
+    chunks = []
+    for number in np.unique(steps):
+        folds = np.flatnonzero(np.asarray(steps) == number)
+        chunks += np.array_split(folds, -(-len(folds) // most))
+    return chunks
+
+
 def fold_batches(
-    training_rows: Sequence[Int[np.ndarray, " rows"]],
+    training_rows: Sequence[Rows],
     batch_size: int,
     steps: int,
     generators: Sequence[np.random.Generator],
@@ -154,7 +447,7 @@ def fold_batches(
         Row numbers, and which of them are samples and not padding (None where all are).
     """
 
-    def epochs(rows: np.ndarray, generator: np.random.Generator) -> Iterator[np.ndarray]:
+    def epochs(rows: Rows, generator: np.random.Generator) -> Iterator[Rows]:
         while True:
             yield from np.array_split(generator.permutation(rows), -(-len(rows) // batch_size))
 
@@ -168,3 +461,15 @@ def fold_batches(
         if (sizes < width).any():
             present = torch.from_numpy(np.arange(width) < sizes[:, None])
         yield torch.from_numpy(rows), present
+
+
+def _torch_generator(seed: np.random.SeedSequence) -> torch.Generator:
+    # manual_seed takes 63 bits.
+    return torch.Generator().manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
+
+
+def _labels_tensor(
+    logical_labels: LogicalLabels, folds: int, device: torch.device
+) -> Float[Tensor, "folds samples labels"]:
+    labels = torch.from_numpy(logical_labels.astype(np.float32)).to(device)
+    return labels.expand(folds, *labels.shape)

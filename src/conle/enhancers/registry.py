@@ -50,6 +50,12 @@ METHODS = {
         trained=True,
         fixed={"use_threshold_loss": False},
     ),
+    "fcm": Method("FCM", "conle.enhancers.fcm:FCM", "fcm"),
+    "km": Method("KM", "conle.enhancers.km:KM", "km"),
+    "lp": Method("LP", "conle.enhancers.lp:LP", "lp"),
+    "glle": Method("GLLE", "conle.enhancers.glle:GLLE", "glle"),
+    "levi_mlp": Method("LEVI-MLP", "conle.enhancers.levi_mlp:LEVIMLP", "levi_mlp", trained=True),
+    "lesc": Method("LESC", "conle.enhancers.lesc:LESC", "lesc"),
     "uniform": Method("uniform", "conle.enhancers.references:Uniform", "uniform"),
     "softmax_labels": Method(
         "softmax of L", "conle.enhancers.references:SoftmaxLabels", "softmax_labels"
@@ -60,6 +66,7 @@ METHODS = {
 }
 # Settings of the whole run that a method takes if it has them.
 RUN_SETTINGS = ("threshold", "device", "seed")
+BASELINES = ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
 REFERENCES = ("uniform", "softmax_labels", "label_posterior")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from conle.enhancers.registry import METHODS
-from conle.measures import score
+from conle.measures import MEASURES, score
 
 RESULT_COLUMNS = [
     "dataset",
@@ -17,6 +17,18 @@ RESULT_COLUMNS = [
     "fold",
     "measure",
     "value",
+]
+COMPARISON_COLUMNS = [
+    "dataset",
+    "method",
+    "measure",
+    "compared_with",
+    "fitted_on",
+    "published",
+    "measured",
+    "difference",
+    "at_least_as_good",
+    "suspect",
 ]
 
 
@@ -67,6 +79,52 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     keys = ["dataset", "method", "protocol", "fitted_on", "measure"]
     values = results.groupby(keys, sort=False)["value"]
     return values.agg(mean="mean", std="std", folds="count").reset_index()
+
+
+def compare_with_published(summary: pd.DataFrame, published_recovery: pd.DataFrame) -> pd.DataFrame:
+    """Put every published cell beside what was measured.
+
+    Some published divergences were computed as KL(recovered || true): of the two directions, the
+    nearer one is compared, and named.
+
+    Args:
+        summary: means per dataset, method and measure.
+        published_recovery: the paper's Table 3: dataset, method, measure, value, suspect.
+
+    Returns:
+        Columns dataset, method, measure, compared_with (the measure measured), fitted_on,
+        published, measured, difference, at_least_as_good (of the mean rounded to three decimals,
+        as the paper prints it) and suspect. Empty where no dataset or method is the paper's.
+    """
+    measured = summary.set_index(["dataset", "method", "measure"])
+    rows = []
+    for cell in published_recovery.itertuples(index=False):
+        key = (cell.dataset, cell.method)
+        if (*key, cell.measure) not in measured.index:
+            continue
+        directions = [cell.measure]
+        if cell.measure == "kl_divergence":
+            directions.append("kl_divergence_reversed")
+        means = {name: measured.loc[(*key, name), "mean"] for name in directions}
+        nearest = min(means, key=lambda name: abs(means[name] - cell.value))
+        rounded = round(means[nearest], 3)
+        rows.append(
+            {
+                "dataset": cell.dataset,
+                "method": cell.method,
+                "measure": cell.measure,
+                "compared_with": nearest,
+                "fitted_on": measured.loc[(*key, nearest), "fitted_on"],
+                "published": cell.value,
+                "measured": means[nearest],
+                "difference": means[nearest] - cell.value,
+                "at_least_as_good": rounded >= cell.value
+                if MEASURES[cell.measure].larger_is_better
+                else rounded <= cell.value,
+                "suspect": cell.suspect,
+            }
+        )
+    return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
 def draw_training_curves(curves: pd.DataFrame, *, dataset: str, method: str) -> Any:

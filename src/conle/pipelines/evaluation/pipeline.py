@@ -8,6 +8,7 @@ from conle.enhancers.registry import METHODS
 from conle.pipelines import for_cell
 from conle.pipelines.evaluation.nodes import (
     collect_results,
+    compare_with_published,
     draw_recovery,
     draw_training_curves,
     score_folds,
@@ -68,5 +69,11 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
             name="collect_results",
         ),
         Node(summarise, inputs="results", outputs="summary", name="summarise"),
+        Node(
+            compare_with_published,
+            inputs=["summary", "published_recovery"],
+            outputs="comparison",
+            name="compare_with_published",
+        ),
     ]
     return Pipeline(nodes, tags="evaluation")

@@ -89,19 +89,19 @@ def train_and_recover(
         if protocol == "transductive"
         else list(folds[["repeat", "fold"]].drop_duplicates().itertuples(index=False, name=None))
     )
-    repeats, fold_numbers = np.array(fitted).T
     curves = pd.concat(
         [
             pd.DataFrame(
                 {
                     "quantity": quantity,
-                    "repeat": np.repeat(repeats, len(steps)),
-                    "fold": np.repeat(fold_numbers, len(steps)),
-                    "step": np.tile(steps, len(fitted)),
-                    "value": values.ravel().astype(np.float64),
+                    "repeat": repeat,
+                    "fold": fold,
+                    "step": steps,
+                    "value": values.astype(np.float64),
                 }
             )
-            for quantity, (steps, values) in recovery.curves.items()
+            for (repeat, fold), fold_curves in zip(fitted, recovery.curves, strict=True)
+            for quantity, (steps, values) in fold_curves.items()
         ],
         ignore_index=True,
     )

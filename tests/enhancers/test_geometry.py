@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+
+from conle.enhancers.geometry import (
+    as_distributions,
+    distances,
+    gaussian,
+    kept_by_content,
+    standardised,
+)
+
+
+def test_results_are_kept_by_content():
+    calls = []
+
+    @kept_by_content(most=2)
+    def total(features, factor):
+        calls.append(factor)
+        return features.sum() * factor
+
+    first = np.arange(6.0).reshape(2, 3)
+    assert total(first, 2.0) == total(first.copy(), 2.0) == 30
+    assert total(first.T, 2.0) == 30  # the same numbers in another shape
+    assert calls == [2.0, 2.0]
+    total(first, 3.0)  # a third result: the oldest is dropped
+    total(first, 2.0)
+    assert calls == [2.0, 2.0, 3.0, 2.0]
+
+
+def test_equal_feature_matrices_share_their_distances():
+    features = np.random.default_rng(0).normal(size=(20, 3))
+    assert distances(features)[0] is distances(features.copy())[0]
+
+
+def test_shared_results_cannot_be_written_to():
+    square, _ = distances(np.random.default_rng(0).normal(size=(5, 3)))
+    with pytest.raises(ValueError, match="read-only"):
+        square[0, 1] = 0
+
+
+def test_distances_and_their_mean():
+    square, mean = distances(np.array([[0.0], [3.0], [4.0]]))
+    assert square.tolist() == [[0, 3, 4], [3, 0, 1], [4, 1, 0]]
+    assert mean == pytest.approx(8 / 3)
+
+
+@pytest.mark.parametrize("features", [[[1.0]], [[1.0], [1.0]]])
+def test_mean_distance_of_equal_samples_is_a_width_all_the_same(features):
+    assert distances(np.array(features))[1] == 1.0
+
+
+def test_gaussian_kernel_leaves_the_distances_alone():
+    square, _ = distances(np.array([[0.0], [2.0]]))
+    kernel = gaussian(square, width=2.0)
+    np.testing.assert_allclose(kernel, [[1, np.exp(-0.5)], [np.exp(-0.5), 1]])
+    assert square[0, 1] == 2.0
+
+
+def test_standardised_takes_the_sample_deviation():
+    features = np.array([[1.0, 5.0, 0.1], [3.0, 5.0, 0.1], [5.0, 5.0, 0.1]])
+    np.testing.assert_allclose(standardised(features), [[-1, 0, 0], [0, 0, 0], [1, 0, 0]])
+    assert standardised(features[:1]).tolist() == [[0, 0, 0]]
+
+
+def test_rows_of_zeros_become_uniform():
+    recovered = as_distributions(np.array([[0.0, 0.0], [1.0, 3.0]]))
+    assert recovered.tolist() == [[0.5, 0.5], [0.25, 0.75]]

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+import torch
+
+from conle.enhancers import batched
+from conle.enhancers.levi_mlp import LEVIMLP, Dropout
+
+
+def splits_of(samples, folds):
+    rows = np.arange(samples)
+    return [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, folds)]
+
+
+def test_objective_falls_and_labels_are_reconstructed(samples):
+    features, logical_labels = samples
+    enhancer = LEVIMLP(epochs=300, batch_size=16, alpha=0.1, device="cpu")
+    recovered = enhancer.fit_transform(features, logical_labels)
+    loss = enhancer.curves_["loss"][1]
+    assert loss[-20:].mean() < 0.5 * loss[:20].mean()
+    # The softmax of a sigmoid: above the middle where the label is more likely than not.
+    middle = (recovered.max(axis=1) + recovered.min(axis=1)) / 2
+    assert ((recovered > middle[:, None]) == logical_labels).mean() > 0.95
+
+
+def test_degrees_are_the_softmax_of_probabilities(samples):
+    recovered = LEVIMLP(epochs=5, device="cpu").fit_transform(*samples)
+    assert (recovered.max(axis=1) / recovered.min(axis=1) <= np.e + 1e-6).all()
+
+
+def test_loss_is_the_weighted_sum_of_its_terms(samples):
+    enhancer = LEVIMLP(epochs=3, alpha=0.3, beta=2.0, device="cpu").fit(*samples)
+    values = {name: curve for name, (_, curve) in enhancer.curves_.items()}
+    np.testing.assert_allclose(
+        values["loss"],
+        values["label_loss"] + 0.3 * values["prior_loss"] + 2.0 * values["feature_loss"],
+        rtol=1e-5,
+    )
+
+
+def test_prior_loss_is_the_divergence_of_torch():
+    mean, deviation = torch.tensor([0.3, -1.2]), torch.tensor([0.5, 2.0])
+    expected = torch.distributions.kl_divergence(
+        torch.distributions.Normal(mean, deviation), torch.distributions.Normal(0.0, 1.0)
+    )
+    ours = 0.5 * (mean.square() + deviation.square() - 1) - deviation.log()
+    torch.testing.assert_close(ours, expected)
+
+
+def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
+    """Noise and dropout included; 61 samples in 4 folds, so that batches are padded too."""
+    features, logical_labels = (np.vstack([array, array[:1]]) for array in samples)
+    enhancer = LEVIMLP(epochs=25, batch_size=16, device="cpu")
+    splits = splits_of(61, 4)
+    together = enhancer.recover_folds(features, logical_labels, splits)
+    monkeypatch.setattr(batched, "CHUNK_FOLDS_ON_CPU", 1)
+    alone = enhancer.recover_folds(features, logical_labels, splits)
+    for ours, theirs in zip(together.recovered, alone.recovered, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_dropout_keeps_the_mean_and_its_share():
+    generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
+    dropout = Dropout(0.25, generators, [4000, 3000], 4000, torch.device("cpu"))
+    x = dropout(torch.ones(2, 4000, 10))
+    assert (x[0] == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
+    assert x[0].mean().item() == pytest.approx(1.0, abs=0.02)
+    assert (x[1, 3000:] == 0).all()
+
+
+def test_nothing_is_dropped_in_recovery(samples):
+    enhancer = LEVIMLP(epochs=2, dropout=0.9, device="cpu").fit(*samples)
+    np.testing.assert_array_equal(enhancer.transform(*samples), enhancer.transform(*samples))
+
+
+def test_folds_with_other_numbers_of_steps(samples):
+    """33 and 32 training rows in batches of 16: three and two steps an epoch."""
+    features, logical_labels = samples
+    splits = [(np.arange(33), np.arange(33, 60)), (np.arange(32), np.arange(32, 60))]
+    recovery = LEVIMLP(epochs=2, batch_size=16, device="cpu").recover_folds(
+        features, logical_labels, splits
+    )
+    assert [len(curves["loss"][1]) for curves in recovery.curves] == [6, 4]
+    assert [len(rows) for rows in recovery.recovered] == [27, 28]

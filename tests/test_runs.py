@@ -81,7 +81,7 @@ def test_weights_of_all_folds(artificial_run):
     project, _ = artificial_run
     weights = load_file(project.newest("06_models/Artificial/conle/weights.safetensors"))
     assert weights["f1.0.weight"].shape == (3, 3, 64)
-    assert weights["feature_mean"].shape == (3, 3)
+    assert weights["feature_shift"].shape == (3, 3)
 
 
 def test_mlflow_runs(artificial_run):

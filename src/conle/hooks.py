@@ -286,7 +286,7 @@ class RunReport:
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
         """Print the table of measures."""
-        if "summary" not in pipeline.outputs():
+        if "summary" not in pipeline.all_outputs():
             return
         import mlflow
         from rich.console import Console
@@ -302,7 +302,7 @@ class RunReport:
 
         pictures = sorted(
             name
-            for name in pipeline.outputs()
+            for name in pipeline.all_outputs()
             if name.endswith((".recovery_picture", ".training_curves"))
         )
         parent = os.environ.get(ExperimentTracking.PARENT)

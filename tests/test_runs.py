@@ -107,6 +107,7 @@ def test_mlflow_runs(artificial_run):
         for measure in MEASURES:
             assert child.data.metrics[measure] == pytest.approx(values.mean()[measure])
             assert child.data.metrics[f"{measure}_std"] == pytest.approx(values.std()[measure])
+        assert child.data.metrics["seconds"] > 0
         artifacts = {item.path for item in client.list_artifacts(child.info.run_id)}
         assert {"recovered", "pictures"} <= artifacts
 

@@ -154,7 +154,7 @@ class ExperimentTracking:
             self._log_file(self._parent_id(), dataset_name, "pictures")
             for child in self._children(tags={"dataset": dataset_name.split(".")[0]}):
                 self._log_file(child.info.run_id, dataset_name, "pictures")
-        elif kind in ("recovered", "curves", "scores", "training_curves"):
+        elif kind in ("recovered", "cost", "curves", "scores", "training_curves"):
             dataset, method = _cell(node)
             for child in self._children(tags={"dataset": dataset, "method": method}):
                 self._log_cell(child.info.run_id, kind, dataset_name, data)
@@ -211,6 +211,8 @@ class ExperimentTracking:
             self._log_file(run_id, dataset_name, "recovered")
         elif kind == "training_curves":
             self._log_file(run_id, dataset_name, "pictures")
+        elif kind == "cost":
+            self._log_metrics(run_id, [(name, value, 0) for name, value in data.items()])
         elif kind == "curves":
             means = data.groupby(["quantity", "step"], sort=False)["value"].mean()
             self._log_metrics(

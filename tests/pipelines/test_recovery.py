@@ -1,8 +1,11 @@
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from conle.enhancers.registry import make_enhancer
+from conle.pipelines.recovery.cost import measured_cost
 from conle.pipelines.recovery.nodes import recover, train_and_recover
 from conle.pipelines.splitting.nodes import make_folds
 
@@ -22,7 +25,7 @@ def run(function, tables, hyperparameters, protocol, method):
 
 def test_recovered_rows_belong_to_their_test_folds(tables):
     features, labels, folds = tables
-    recovered = run(recover, tables, {}, "cross_validation", "softmax_labels")
+    recovered, _ = run(recover, tables, {}, "cross_validation", "softmax_labels")
     pd.testing.assert_frame_equal(recovered[["repeat", "fold", "sample"]], folds)
     expected = make_enhancer("softmax_labels").fit_transform(features, labels)
     np.testing.assert_array_equal(recovered[["a", "b", "c", "d"]], expected[recovered["sample"]])
@@ -30,7 +33,7 @@ def test_recovered_rows_belong_to_their_test_folds(tables):
 
 def test_cross_validation_fits_to_the_training_rows_of_each_fold(tables):
     features, labels, folds = tables
-    recovered = run(recover, tables, {"draws": 200}, "cross_validation", "label_posterior")
+    recovered, _ = run(recover, tables, {"draws": 200}, "cross_validation", "label_posterior")
     for _, test in folds.groupby(["repeat", "fold"]):
         training = np.setdiff1d(np.arange(60), test["sample"])
         enhancer = make_enhancer("label_posterior", {"draws": 200})
@@ -41,7 +44,7 @@ def test_cross_validation_fits_to_the_training_rows_of_each_fold(tables):
 
 def test_transductive_protocol_fits_once_to_all_rows(tables):
     features, labels, folds = tables
-    recovered, weights, curves = run(train_and_recover, tables, SHORT, "transductive", "conle")
+    recovered, _, weights, curves = run(train_and_recover, tables, SHORT, "transductive", "conle")
     expected = make_enhancer("conle", SHORT, device="cpu").fit_transform(features, labels)
     np.testing.assert_allclose(
         recovered[["a", "b", "c", "d"]], expected[folds["sample"]], atol=1e-7
@@ -51,7 +54,7 @@ def test_transductive_protocol_fits_once_to_all_rows(tables):
 
 
 def test_weights_and_curves_of_every_fold_are_kept(tables):
-    _, weights, curves = run(train_and_recover, tables, SHORT, "cross_validation", "conle")
+    _, _, weights, curves = run(train_and_recover, tables, SHORT, "cross_validation", "conle")
     assert all(len(array) == 8 for array in weights.values())
     loss = curves[curves["quantity"] == "loss"]
     assert len(loss) == 8 * 20
@@ -61,3 +64,17 @@ def test_weights_and_curves_of_every_fold_are_kept(tables):
     assert agreement["value"].between(0, 1).all()
     folds = tables[2][["repeat", "fold"]].drop_duplicates()
     assert loss[["repeat", "fold"]].drop_duplicates().to_numpy().tolist() == folds.values.tolist()
+
+
+def test_cost_of_the_work():
+    with measured_cost() as cost:
+        block = np.ones(20 * 2**17)  # 20 MiB
+        time.sleep(0.2)
+        del block
+    assert 0.2 <= cost["seconds"] < 2
+    assert cost["peak_memory_mib"] >= cost["memory_before_mib"] + 15
+
+
+def test_recovery_says_what_it_cost(tables):
+    _, cost = run(recover, tables, {}, "cross_validation", "uniform")
+    assert set(cost) == {"seconds", "peak_memory_mib", "memory_before_mib"}

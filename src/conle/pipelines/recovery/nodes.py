@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.base import FoldRecovery, ProgressCallback, Split
+from conle.enhancers.base import FoldRecovery, LabelEnhancer, ProgressCallback, Split
 from conle.enhancers.registry import make_enhancer
+from conle.pipelines.recovery.cost import measured_cost
 
 # Repeat and fold of a fit to all rows, which belongs to no fold.
 ALL_ROWS = (0, 0)
@@ -26,7 +27,7 @@ def recover(
     *,
     dataset: str,
     method: str,
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, dict[str, float]]:
     """Recover the distributions of every test fold.
 
     Args:
@@ -43,9 +44,10 @@ def recover(
         method: its name.
 
     Returns:
-        Columns repeat, fold, sample and one per label: the recovered rows of each test fold.
+        Columns repeat, fold, sample and one per label: the recovered rows of each test fold; and
+        what it cost (`measured_cost`).
     """
-    recovered, _ = _recover(
+    recovered, cost, _ = _recover(
         features,
         logical_labels,
         folds,
@@ -53,7 +55,7 @@ def recover(
         make_enhancer(method, hyperparameters, threshold=threshold, device=device, seed=seed),
         f"{dataset} {method}",
     )
-    return recovered
+    return recovered, cost
 
 
 def train_and_recover(
@@ -68,7 +70,7 @@ def train_and_recover(
     *,
     dataset: str,
     method: str,
-) -> tuple[pd.DataFrame, dict[str, np.ndarray], pd.DataFrame]:
+) -> tuple[pd.DataFrame, dict[str, float], dict[str, np.ndarray], pd.DataFrame]:
     """`recover`, for a method with weights and training curves.
 
     Returns:
@@ -76,7 +78,7 @@ def train_and_recover(
         curves with the columns quantity, repeat, fold, step, value (repeat and fold are 0 for a
         fit to all rows).
     """
-    recovered, recovery = _recover(
+    recovered, cost, recovery = _recover(
         features,
         logical_labels,
         folds,
@@ -105,21 +107,33 @@ def train_and_recover(
         ],
         ignore_index=True,
     )
-    return recovered, recovery.weights, curves
+    return recovered, cost, recovery.weights, curves
 
 
-def _recover(features, logical_labels, folds, protocol, enhancer, description):
+def _recover(
+    features: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    folds: pd.DataFrame,
+    protocol: str,
+    enhancer: LabelEnhancer,
+    description: str,
+) -> tuple[pd.DataFrame, dict[str, float], FoldRecovery]:
     X, L = features.to_numpy(), logical_labels.to_numpy()
     tests = [test.to_numpy() for _, test in folds.groupby(["repeat", "fold"], sort=False)["sample"]]
-    with _progress_bar(description) as on_progress:
+    with measured_cost() as cost, _progress_bar(description) as on_progress:
         recovery, rows = _recover_tests(enhancer, X, L, tests, protocol, on_progress)
     recovered = folds[["repeat", "fold", "sample"]].reset_index(drop=True)
     recovered[list(logical_labels.columns)] = np.concatenate(rows)
-    return recovered, recovery
+    return recovered, cost, recovery
 
 
 def _recover_tests(
-    enhancer, X, L, tests, protocol, on_progress
+    enhancer: LabelEnhancer,
+    X: np.ndarray,
+    L: np.ndarray,
+    tests: list[np.ndarray],
+    protocol: str,
+    on_progress: ProgressCallback,
 ) -> tuple[FoldRecovery, list[np.ndarray]]:
     everything = np.arange(len(X))
     if protocol == "transductive" or not enhancer.inductive:

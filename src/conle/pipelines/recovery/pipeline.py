@@ -18,7 +18,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
     for dataset in datasets:
         for name in methods:
             method, cell = METHODS[name], f"{dataset}.{name}"
-            outputs = [f"{cell}.recovered"]
+            outputs = [f"{cell}.recovered", f"{cell}.cost"]
             if method.trained:
                 outputs += [f"{cell}.weights", f"{cell}.curves"]
             nodes.append(
@@ -38,7 +38,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                         "params:device",
                         "params:seed",
                     ],
-                    outputs=outputs if method.trained else outputs[0],
+                    outputs=outputs,
                     name="recover",
                     namespace=cell,
                     tags=[dataset, name],

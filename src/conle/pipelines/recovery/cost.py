@@ -1,0 +1,41 @@
+"""What a piece of work costs: seconds and memory."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+
+SECONDS_BETWEEN_SAMPLES = 0.02
+MIB = 2**20
+
+
+@contextmanager
+def measured_cost() -> Iterator[dict[str, float]]:
+    """Measure the work inside.
+
+    Yields:
+        A dict that holds, after the work, `seconds` of wall time, `peak_memory_mib`, the most
+        that the process had resident meanwhile (sampled every 20 ms), and `memory_before_mib`.
+    """
+    process = psutil.Process()
+    cost = {"memory_before_mib": process.memory_info().rss / MIB}
+    peak = process.memory_info().rss
+    done = threading.Event()
+
+    def sample() -> None:
+        nonlocal peak
+        while not done.wait(SECONDS_BETWEEN_SAMPLES):
+            peak = max(peak, process.memory_info().rss)
+
+    sampler = threading.Thread(target=sample, daemon=True)
+    sampler.start()
+    start = time.perf_counter()
+    try:
+        yield cost
+    finally:
+        cost["seconds"] = time.perf_counter() - start
+        done.set()
+        sampler.join()
+        cost["peak_memory_mib"] = max(peak, process.memory_info().rss) / MIB

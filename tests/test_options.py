@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from conle.errors import ParameterError
-from conle.options import RunOptions, selected_datasets, set_run_parameters
+from conle.options import RunOptions, run_options, set_run_parameters
 
 PARAMETERS = {
     "datasets": ["Artificial"],
@@ -15,6 +15,13 @@ PARAMETERS = {
     "threshold": 0.5,
     "device": "auto",
     "conle": {"steps": 200},
+    "sensitivity": {
+        "datasets": ["SBU_3DFE"],
+        "parameters": ["lambda1"],
+        "grid": [0.1, 1],
+        "steps": 200,
+    },
+    "convergence": {"datasets": "Movie+SJAFFE", "epochs": 3, "repeats": 1},
 }
 
 
@@ -22,7 +29,7 @@ PARAMETERS = {
 def select(tmp_path):
     def select(datasets):
         set_run_parameters(PARAMETERS | {"datasets": datasets}, tmp_path)
-        return selected_datasets()
+        return run_options().datasets
 
     yield select
     set_run_parameters(None, tmp_path)
@@ -53,6 +60,8 @@ def test_nothing_present(select):
         ({"datasets": "../SJAFFE"}, "is not the name of a dataset"),
         ({"datasets": "a b"}, "is not the name of a dataset"),
         ({"datasets": ""}, "is not the name of a dataset"),
+        ({"datasets": 2024}, "names of datasets are expected"),
+        ({"datasets": None}, "names of datasets are expected"),
         ({"datasets": []}, "datasets: .*at least 1 item"),
         ({"datasets": "A+B+A"}, "A is named more than once"),
         ({"repeats": 0}, "repeats: .*greater than or equal to 1"),
@@ -61,6 +70,8 @@ def test_nothing_present(select):
         ({"seed": -1}, "seed: "),
         ({"threshold": 1.0}, "threshold: .*less than 1"),
         ({"protocol": "holdout"}, "protocol: .*'cross_validation' or 'transductive'"),
+        ({"sensitivity": {"grid": []}}, r"sensitivity\.grid: .*at least 1 item"),
+        ({"convergence": {"epoch": 3}}, r"convergence\.epoch: .*not permitted"),
         ({"repeats": 1.5, "folds": "ten"}, r"repeats: .*\n.*folds: "),
     ],
 )
@@ -70,5 +81,5 @@ def test_wrong_parameters(wrong, message):
 
 
 def test_a_missing_parameter():
-    with pytest.raises(ParameterError, match="seed: Field required"):
+    with pytest.raises(ParameterError, match=r"seed: Field required$"):
         RunOptions.from_parameters({k: v for k, v in PARAMETERS.items() if k != "seed"})

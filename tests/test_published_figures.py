@@ -1,14 +1,12 @@
-"""The deterministic baselines against the paper's Table 3, whose figures are transductive.
-
-A published divergence may have been computed in either direction; the nearer one counts.
-"""
+"""The deterministic baselines against the paper's Table 3, whose figures are transductive."""
 
 import pandas as pd
 import pytest
 
 from conle.binarisation import binarise
 from conle.enhancers.registry import make_enhancer
-from conle.measures import score
+from conle.measures import MEASURES, score
+from conle.pipelines.evaluation.nodes import PUBLISHED_REVERSED
 
 DATASETS = ["SJAFFE", "SBU_3DFE", "Yeast_alpha", "Yeast_heat", "Yeast_spo5"]
 
@@ -27,29 +25,37 @@ def table(load_real, request):
             measured = score(distributions, recovered)
             cells = published[(published["dataset"] == dataset) & (published["method"] == method)]
             for cell in cells[cells["suspect"].isna()].itertuples():
-                values = [measured[cell.measure]]
-                if cell.measure == "kl_divergence":
-                    values.append(measured["kl_divergence_reversed"])
+                compared_with = cell.measure
+                if cell.measure == "kl_divergence" and method in PUBLISHED_REVERSED:
+                    compared_with = "kl_divergence_reversed"
                 rows.append(
                     {
                         "dataset": dataset,
                         "method": method,
                         "measure": cell.measure,
                         "published": cell.value,
-                        "off": min(abs(value - cell.value) for value in values),
+                        "off": abs(measured[compared_with] - cell.value),
                     }
                 )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).set_index("method")
+
+
+def cells_of(table, method, expected):
+    """The cells of a method; suspect ones are not among them."""
+    cells = table.loc[method]
+    assert len(cells) == expected
+    return cells
 
 
 def test_lp(table):
-    cells = table[table["method"] == "lp"]
+    """30 cells, without the two that are suspect."""
+    cells = cells_of(table, "lp", 28)
     allowed = cells["measure"].map(lambda name: 0.004 if name == "kl_divergence" else 0.003)
     assert cells[cells["off"] > allowed].empty
 
 
 def test_km(table):
-    cells = table[table["method"] == "km"]
+    cells = cells_of(table, "km", 29)
     share = cells["measure"].map(lambda name: 0.05 if name == "kl_divergence" else 0.02)
     share = share.where(cells["dataset"] != "SJAFFE", 0.08)
     allowed = (share * cells["published"]).clip(lower=0.002)
@@ -57,7 +63,12 @@ def test_km(table):
 
 
 def test_glle(table):
-    """All but SJAFFE, which the formula as it is known does not reproduce."""
-    cells = table[(table["method"] == "glle") & (table["dataset"] != "SJAFFE")]
+    """All but cells of SJAFFE, and SBU-3DFE's divergence (its reversed one would be within)."""
+    cells = cells_of(table, "glle", 29)
     allowed = (0.03 * cells["published"]).clip(lower=0.004)
-    assert cells[cells["off"] > allowed].empty
+    off = cells[cells["off"] > allowed]
+    assert set(zip(off["dataset"], off["measure"], strict=True)) <= {
+        ("SBU_3DFE", "kl_divergence"),
+        *(("SJAFFE", measure) for measure in MEASURES),
+    }
+    assert len(off) <= 6

@@ -183,6 +183,81 @@ def test_everything_and_then_the_evaluation_alone(toy):
     assert after.read_bytes() == before.read_bytes()
 
 
+def test_recovery_alone_leaves_no_open_run(toy):
+    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
+    for part in ("ingestion", "splitting", "recovery"):
+        run = toy.run(part, **parameters)
+        assert run.returncode == 0, run.stderr
+    assert {run.info.status for run in tracked(toy)[1]} == {"FINISHED"}
+
+
+def test_scores_of_runs_that_do_not_compare_are_refused(toy):
+    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
+    assert toy.run("conle", **parameters).returncode == 0
+    assert toy.run("baselines", **parameters, protocol="transductive").returncode == 0
+    run = toy.run("evaluation", **parameters)
+    assert run.returncode == 1
+    assert "Toy: the catalog holds scores of runs that do not compare" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_ablation(toy):
+    run = toy.run("ablation", datasets="Toy")
+    assert run.returncode == 0, run.stderr
+    results = pd.read_parquet(toy.newest("08_reporting/results.parquet"))
+    assert {"conle", "conle_h", "conle_l"} < set(results["method"])
+    fixed = {
+        run.data.tags["method"]: run.data.params["conle.use_contrastive_loss"]
+        for run in tracked(toy)[1]
+        if "conle.use_contrastive_loss" in run.data.params and "method" in run.data.tags
+    }
+    assert fixed == {"conle": "True", "conle_h": "False", "conle_l": "True"}
+
+
+def test_sensitivity(toy):
+    grid = {"sensitivity.datasets": "Toy", "sensitivity.steps": 15}
+    run = toy.run("sensitivity", **grid)
+    assert run.returncode == 0, run.stderr
+    table = pd.read_csv(toy.newest("08_reporting/sensitivity.csv"))
+    settings = table[["parameter", "setting"]].drop_duplicates()
+    assert len(settings) == 14
+    assert len(table) == 14 * len(MEASURES)
+    # The defaults stand in both halves of the grid.
+    means = table.set_index(["parameter", "setting", "measure"])["mean"]
+    pd.testing.assert_series_equal(means["lambda1", 0.5], means["lambda2", 1.0])
+    assert toy.newest("08_reporting/sensitivity_curves.png").stat().st_size > 10_000
+    _, runs = tracked(toy)
+    children = {run.data.tags.get("method"): run for run in runs}
+    assert len(children) == 15
+    assert children["conle_lambda1_0p3"].data.params["conle.lambda1"] == "0.3"
+    assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def test_convergence(toy):
+    options = {"convergence.datasets": "Toy", "convergence.epochs": 6, "conle.batch_size": 16}
+    run = toy.run("convergence", **options)
+    assert run.returncode == 0, run.stderr
+    table = pd.read_csv(toy.newest("08_reporting/convergence.csv"))
+    assert set(MEASURES) | {"loss", "contrastive_loss"} <= set(table["quantity"])
+    canberra = table[table["quantity"] == "canberra"]
+    assert canberra["epoch"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert (canberra["folds"] == 3).all()
+    assert toy.newest("08_reporting/convergence_curves.png").stat().st_size > 10_000
+
+
+def test_two_sessions_in_one_process(toy, monkeypatch):
+    """The second has the nodes of its own datasets."""
+    from kedro.framework.session import KedroSession
+    from kedro.framework.startup import bootstrap_project
+
+    monkeypatch.chdir(toy.folder)
+    bootstrap_project(toy.folder)
+    for dataset in ("Artificial", "Toy"):
+        with KedroSession.create(runtime_params={"datasets": dataset, "folds": 3}) as session:
+            session.run(pipeline_names=["ingestion"])
+        assert list((toy.folder / "data" / "02_intermediate" / dataset).glob("*.parquet"))
+
+
 def test_baselines_alone(toy):
     run = toy.run("baselines", datasets="Toy", **{"levi_mlp.epochs": 5})
     assert run.returncode == 0, run.stderr
@@ -236,6 +311,8 @@ def test_real_datasets_from_another_folder(project, real_data):
         (["--params=datasets=SJAFE"], "did you mean 'SJAFFE'"),
         (["--params=datasets=../SJAFFE"], "is not the name of a dataset"),
         (["--params=repeat=3"], "no parameter 'repeat'; did you mean 'repeats'"),
+        (["--params=datasets=2024"], "names of datasets are expected"),
+        (["--params=conle=3"], "must be a block of hyperparameters"),
         (["--params=repeats=0"], "greater than or equal to 1"),
         (["--params=conle.step=3"], "'step'; did you mean 'steps'"),
         (["--params=conle.learning_rate=0"], "'learning_rate'"),

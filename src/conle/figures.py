@@ -8,14 +8,10 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
+from conle.measures import MEASURES
+
 Distributions = Float[np.ndarray, "samples labels"]
 
-LOSS_TITLES = {
-    "loss": "objective",
-    "contrastive_loss": "contrastive",
-    "distance_loss": "distance",
-    "threshold_loss": "threshold",
-}
 SAMPLES_IN_BARS = 6
 PANELS_IN_A_ROW = 6
 
@@ -27,13 +23,13 @@ def training_curves(curves: pd.DataFrame, title: str) -> Figure:
         curves: columns quantity, repeat, fold, step, value.
         title: of the figure.
     """
-    terms = [name for name in LOSS_TITLES if name in set(curves["quantity"])]
+    terms = [name for name in dict.fromkeys(curves["quantity"]) if name != "agreement"]
     agreement = curves[curves["quantity"] == "agreement"]
     figure = Figure(figsize=(3.2 * (len(terms) + (not agreement.empty)), 3.2), layout="constrained")
     panels = figure.subplots(1, len(terms) + (not agreement.empty), squeeze=False)[0]
     for axes, name in zip(panels, terms, strict=False):
         _draw_with_range(axes, curves[curves["quantity"] == name])
-        axes.set_title(LOSS_TITLES[name])
+        axes.set_title("objective" if name == "loss" else name.removesuffix("_loss"))
         axes.set_xlabel("step")
     panels[0].set_ylabel("loss")
     if not agreement.empty:
@@ -80,7 +76,10 @@ def recovery_as_colours(
         panels: distributions (samples x 3) by title; the first are the true ones.
         dataset: its name.
     """
-    if features.shape[1] <= 3:
+    if features.shape[1] == 1:
+        plane = np.column_stack([features[:, 0], np.arange(len(features))])
+        axis_names = ("feature 1", "sample")
+    elif features.shape[1] <= 3:
         plane, axis_names = features[:, :2], ("feature 1", "feature 2")
     else:
         plane = PCA(2, svd_solver="full").fit_transform(features)
@@ -95,7 +94,7 @@ def recovery_as_colours(
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes, (title, degrees) in zip(grid.ravel(), panels.items(), strict=False):
         axes.scatter(
-            *plane.T[:2],
+            *plane.T,
             c=((degrees - lowest) / span).clip(0, 1),
             s=12,
             marker="s",
@@ -103,7 +102,7 @@ def recovery_as_colours(
         )
         axes.set(title=title, xlabel=axis_names[0])
         axes.label_outer()
-        axes.set_aspect("equal", adjustable="box")
+        axes.set_box_aspect(1)
     for axes in grid.ravel()[len(panels) :]:
         axes.remove()
     for axes in grid[:, 0]:
@@ -146,4 +145,55 @@ def recovery_as_bars(
         *grid[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(panels)
     )
     figure.suptitle(dataset, x=0.05, ha="left")
+    return figure
+
+
+def sensitivity_curves(sensitivity: pd.DataFrame) -> Figure:
+    """Measures against a hyperparameter, the standard deviation over the folds shaded.
+
+    Args:
+        sensitivity: columns dataset, parameter, setting, measure, mean, std.
+    """
+    rows = sensitivity[sensitivity["measure"] != "kl_divergence_reversed"]
+    measures, parameters = (list(dict.fromkeys(rows[name])) for name in ("measure", "parameter"))
+    figure = Figure(
+        figsize=(2.5 * len(measures), 2.4 * len(parameters) + 0.4), layout="constrained"
+    )
+    grid = figure.subplots(len(parameters), len(measures), squeeze=False)
+    for (parameter, measure), axes in zip(
+        ((p, m) for p in parameters for m in measures), grid.ravel(), strict=True
+    ):
+        cells = rows[(rows["parameter"] == parameter) & (rows["measure"] == measure)]
+        for dataset, curve in cells.groupby("dataset", sort=False):
+            curve = curve.sort_values("setting")
+            low, high = curve["mean"] - curve["std"], curve["mean"] + curve["std"]
+            axes.fill_between(curve["setting"], low, high, alpha=0.2, lw=0)
+            axes.plot(curve["setting"], curve["mean"], marker="o", ms=3, label=dataset)
+        axes.set(xscale="log", xlabel=parameter)
+        axes.set_title(f"{MEASURES[measure].title} {MEASURES[measure].arrow}", fontsize="medium")
+        axes.grid(alpha=0.3)
+    grid[0, 0].legend(frameon=False, fontsize="small")
+    return figure
+
+
+def convergence_curves(convergence: pd.DataFrame) -> Figure:
+    """Objective and Canberra distance against the epoch, their range over the folds shaded.
+
+    Args:
+        convergence: columns dataset, quantity, epoch, mean, std.
+    """
+    datasets = list(dict.fromkeys(convergence["dataset"]))
+    shown = {"loss": "objective", "canberra": "Canberra ↓"}
+    figure = Figure(figsize=(8, 2.8 * len(datasets) + 0.4), layout="constrained")
+    grid = figure.subplots(len(datasets), 2, squeeze=False)
+    for dataset, row in zip(datasets, grid, strict=True):
+        for axes, (quantity, title) in zip(row, shown.items(), strict=True):
+            curve = convergence[
+                (convergence["dataset"] == dataset) & (convergence["quantity"] == quantity)
+            ]
+            low, high = curve["mean"] - curve["std"], curve["mean"] + curve["std"]
+            axes.fill_between(curve["epoch"], low, high, alpha=0.2, lw=0)
+            axes.plot(curve["epoch"], curve["mean"])
+            axes.set(title=f"{dataset}: {title}", xlabel="epoch")
+            axes.grid(alpha=0.3)
     return figure

@@ -1,11 +1,11 @@
 """Hooks: the run's parameters for the registration of pipelines, MLflow, and the final report."""
 
 import atexit
-import logging
 import os
 import subprocess
 import time
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from kedro.config import OmegaConfigLoader
 from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
+from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Node, Pipeline
 
@@ -21,7 +22,9 @@ from conle.errors import ParameterError, RawFileError
 from conle.measures import MEASURES
 from conle.options import PAPER_DATASETS, RunOptions, set_run_parameters
 
-logger = logging.getLogger(__name__)
+# Catalog entries that come with the project.
+PUBLISHED_FILES = ("published_sizes", "published_recovery", "known_files")
+PACKAGE = __name__.split(".")[0]
 
 
 class RunParameters:
@@ -32,9 +35,11 @@ class RunParameters:
         """Check the run's options and keep them for the registration of the pipelines."""
         # Not context.params: that loads the pipelines, which need this first.
         parameters = context.config_loader["parameters"]
-        self._refuse_unknown(context)
+        self._refuse_unknown(context, parameters)
         RunOptions.from_parameters(parameters)
         set_run_parameters(parameters, Path(context.project_path))
+        # Kedro keeps the pipelines of an earlier session in this process, with other datasets.
+        pipelines.configure(f"{PACKAGE}.pipeline_registry")
         self._raw_dir = parameters["raw_dir"]
 
     @hook_impl(tryfirst=True)
@@ -43,23 +48,34 @@ class RunParameters:
         for node in pipeline.nodes:
             if "recovery" not in node.tags:
                 continue
-            _, method = _cell(node)
+            bound = node.func.keywords
+            method = bound["method"]
             try:
                 make_enhancer(
                     method,
-                    catalog.load(f"params:{METHODS[method].parameters}"),
+                    {**catalog.load(f"params:{METHODS[method].parameters}"), **bound["overrides"]},
                     **{name: catalog.load(f"params:{name}") for name in RUN_SETTINGS},
                 )
             except ValueError as error:
                 raise ParameterError(f"{method}: {error}") from None
+        # The source of a dataset is no input of a node: it is read to tag its MLflow runs.
+        read = pipeline.inputs() | {
+            f"{_cell(node)[0]}.source" for node in pipeline.nodes if "recovery" in node.tags
+        }
         missing = [
             name
-            for name in sorted(pipeline.inputs())
+            for name in sorted(read - pipeline.all_outputs())
             if not name.startswith("params:") and not catalog.exists(name)
         ]
         raw = [name.removesuffix(".raw") for name in missing if name.endswith(".raw")]
         if raw:
             raise RawFileError(self._missing_message(raw))
+        published = [name for name in missing if name in PUBLISHED_FILES]
+        if published:
+            raise RawFileError(
+                f"Files of the project itself are missing: {', '.join(published)} (see "
+                "conf/base/catalog.yml); git restores them"
+            )
         if missing:
             raise ParameterError(
                 "These artifacts are read, and no run has left them in the catalog yet:\n"
@@ -84,8 +100,12 @@ class RunParameters:
             "those of the paper that are there."
         )
 
-    def _refuse_unknown(self, context: KedroContext) -> None:
-        """A misspelt --params would change nothing, silently."""
+    def _refuse_unknown(self, context: KedroContext, parameters: Mapping[str, Any]) -> None:
+        """A misspelt parameter would change nothing, silently.
+
+        Parameters of a user's own nodes are welcome in the configuration, unless their names are
+        nearly those of the project's.
+        """
         loader = context.config_loader
         configured = OmegaConfigLoader(
             conf_source=loader.conf_source,
@@ -93,18 +113,21 @@ class RunParameters:
             base_env=loader.base_env,
             default_run_env=loader.default_run_env,
         )["parameters"]
-        for name in loader.runtime_params or {}:
+        own = {*RunOptions.model_fields, *(method.parameters for method in METHODS.values())}
+        for name in parameters:
             if name not in configured:
                 raise ParameterError(
                     f"there is no parameter {name!r}{suggestion(name, configured)}"
                 )
+            if name not in own and get_close_matches(name, own, n=1):
+                raise ParameterError(f"there is no parameter {name!r}{suggestion(name, own)}")
 
 
 class ExperimentTracking:
     """One MLflow run per dataset and method, below the run that kedro-mlflow starts.
 
-    Everything goes through the client by run id: the fluent interface keeps its state per
-    thread. Workers of a parallel runner find the parent in the environment.
+    The runs of cells are written through the client, by run id: the fluent interface keeps its
+    state per thread. Workers of a parallel runner find the parent in the environment.
     """
 
     PARENT = "CONLE_MLFLOW_PARENT_RUN"
@@ -119,13 +142,12 @@ class ExperimentTracking:
         parent = mlflow.active_run()
         if parent is None:
             return
+        # Kedro calls no hook on Ctrl-C.
+        atexit.register(self._close_all, parent.info.run_id, "KILLED")
         os.environ[self.PARENT] = parent.info.run_id
         self._client().set_tag(
             parent.info.run_id, "git_commit", _git_commit(run_params["project_path"])
         )
-        self._project_path = run_params["project_path"]
-        # Kedro calls no hook on Ctrl-C.
-        atexit.register(self._close_all, parent.info.run_id, "KILLED")
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: CatalogProtocol, inputs: dict[str, Any]) -> None:
@@ -139,6 +161,10 @@ class ExperimentTracking:
             for name, value in inputs.items()
             if name.startswith("params:")
         }
+        bound = node.func.keywords
+        block = METHODS[bound["method"]].parameters
+        taken = {**parameters[block], **bound["overrides"], **METHODS[bound["method"]].fixed}
+        parameters[block] = taken
         source = catalog.load(f"{dataset}.source")
         self._open(dataset, method, parameters, source)
 
@@ -148,8 +174,10 @@ class ExperimentTracking:
         if self._parent_id() is None:
             return
         kind = dataset_name.rsplit(".", 1)[-1]
-        if dataset_name in ("results", "summary"):
+        if dataset_name in ("results", "summary", "comparison", "sensitivity", "convergence"):
             self._log_file(self._parent_id(), dataset_name, "tables")
+        elif dataset_name in ("sensitivity_curves", "convergence_curves"):
+            self._log_file(self._parent_id(), dataset_name, "pictures")
         elif kind == "recovery_picture":
             self._log_file(self._parent_id(), dataset_name, "pictures")
             for child in self._children(tags={"dataset": dataset_name.split(".")[0]}):
@@ -168,8 +196,10 @@ class ExperimentTracking:
 
     @hook_impl
     def after_pipeline_run(self) -> None:
-        """Every run has ended."""
+        """Close the runs of cells that were recovered and not scored."""
         atexit.unregister(self._close_all)
+        if self._parent_id() is not None:
+            self._close_children({}, "FINISHED")
 
     @hook_impl
     def on_pipeline_error(self) -> None:
@@ -368,13 +398,16 @@ def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _git_commit(project_path: str) -> str:
     """The commit of the project, marked where files differ from it."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],
-        cwd=project_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],
+            cwd=project_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        return "not in git"
     return described.stdout.strip() if described.returncode == 0 else "not in git"
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from kedro.config import OmegaConfigLoader
 from kedro.framework.project import settings
 from kedro.utils import find_kedro_project
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from conle.errors import ParameterError
 
@@ -38,12 +38,53 @@ PAPER_DATASETS = (
 PRESENT = "present"
 
 
+def _split_names(datasets: Any) -> list[str]:
+    """`--params` splits on commas, so a list is written A+B there."""
+    if not isinstance(datasets, str | list):
+        raise ValueError("names of datasets are expected, several joined by +")
+    names = datasets.split("+") if isinstance(datasets, str) else datasets
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", str(name)):
+            raise ValueError(
+                f"{str(name)!r} is not the name of a dataset: letters, digits, _ and - only; "
+                "several are joined by +"
+            )
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{', '.join(repeated)} is named more than once")
+    return names
+
+
+DatasetNames = Annotated[list[str], BeforeValidator(_split_names), Field(min_length=1)]
+
+
+class SensitivityOptions(BaseModel):
+    """The grid of `--pipeline=sensitivity`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    datasets: DatasetNames
+    parameters: Annotated[list[str], Field(min_length=1)]
+    grid: Annotated[list[float], Field(min_length=1)]
+    steps: Annotated[int, Field(ge=1)]
+
+
+class ConvergenceOptions(BaseModel):
+    """What `--pipeline=convergence` follows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    datasets: DatasetNames
+    epochs: Annotated[int, Field(ge=1)]
+    repeats: Annotated[int, Field(ge=1)]
+
+
 class RunOptions(BaseModel):
     """Options that concern the whole run; hyperparameters of methods are checked with them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
-    datasets: Annotated[list[str], Field(min_length=1)]
+    datasets: DatasetNames
     raw_dir: str
     seed: Annotated[int, Field(ge=0)]
     repeats: Annotated[int, Field(ge=1)]
@@ -51,22 +92,8 @@ class RunOptions(BaseModel):
     protocol: Literal["cross_validation", "transductive"]
     threshold: Annotated[float, Field(gt=0, lt=1)]
     device: str
-
-    @field_validator("datasets", mode="before")
-    @classmethod
-    def _split_datasets(cls, datasets: Any) -> list[str]:
-        """`--params` splits on commas, so a list is written A+B there."""
-        names = datasets.split("+") if isinstance(datasets, str) else list(datasets)
-        for name in names:
-            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", str(name)):
-                raise ValueError(
-                    f"{str(name)!r} is not the name of a dataset: letters, digits, _ and - only; "
-                    "several are joined by +"
-                )
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(f"{', '.join(repeated)} is named more than once")
-        return names
+    sensitivity: SensitivityOptions
+    convergence: ConvergenceOptions
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> "RunOptions":
@@ -80,7 +107,8 @@ class RunOptions(BaseModel):
         except ValidationError as error:
             problems = [
                 f"  {'.'.join(map(str, problem['loc']))}: "
-                f"{problem['msg'].removeprefix('Value error, ')} (given: {problem['input']!r})"
+                f"{problem['msg'].removeprefix('Value error, ')}"
+                + ("" if problem["type"] == "missing" else f" (given: {problem['input']!r})")
                 for problem in error.errors()
             ]
             raise ParameterError(
@@ -97,8 +125,8 @@ def set_run_parameters(parameters: Mapping[str, Any] | None, project_path: Path)
     _run_parameters = None if parameters is None else (parameters, project_path)
 
 
-def selected_datasets() -> list[str]:
-    """The datasets of the run, `present` replaced by those of the paper that are there.
+def run_options() -> RunOptions:
+    """The options of the run, `present` replaced by the paper's datasets that are there.
 
     Raises:
         ParameterError: the parameters are wrong, or `present` finds none of the paper's.
@@ -106,7 +134,7 @@ def selected_datasets() -> list[str]:
     parameters, project_path = _run_parameters or _configured_parameters()
     options = RunOptions.from_parameters(parameters)
     if options.datasets != [PRESENT]:
-        return options.datasets
+        return options
     folder = project_path / options.raw_dir
     present = [name for name in PAPER_DATASETS if (folder / f"{name}.mat").is_file()]
     if not present:
@@ -114,7 +142,7 @@ def selected_datasets() -> list[str]:
     absent = [name for name in PAPER_DATASETS if name not in present]
     if absent:
         logger.warning("Not in %s, left out: %s", options.raw_dir, ", ".join(absent))
-    return present
+    return options.model_copy(update={"datasets": present})
 
 
 def _configured_parameters() -> tuple[Mapping[str, Any], Path]:

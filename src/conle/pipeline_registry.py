@@ -4,37 +4,52 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
-from conle.enhancers.registry import BASELINES, REFERENCES
-from conle.options import selected_datasets
-from conle.pipelines import evaluation, ingestion, recovery, splitting
+from conle.enhancers.registry import ABLATIONS, BASELINES, REFERENCES
+from conle.options import run_options
+from conle.pipelines import (
+    convergence,
+    evaluation,
+    ingestion,
+    recovery,
+    sensitivity,
+    splitting,
+)
 
 
 def register_pipelines() -> dict[str, Pipeline]:
     """Register the pipelines for the selected datasets.
 
     Returns:
-        `conle` and `baselines` run everything that their methods need, from the raw files to the
-        scored results, `__default__` both; all have the reference rows. The others are parts of
+        `conle`, `baselines` and `ablation` run everything that their methods need, from the raw
+        files to the scored results, `__default__` the first two; all have the reference rows.
+        `sensitivity` and `convergence` do so for datasets of their own. The others are parts of
         `__default__` and read what earlier runs left in the catalog.
     """
-    datasets = selected_datasets()
+    options = run_options()
+    datasets = options.datasets
     every_method = ("conle", *BASELINES, *REFERENCES)
-    preparation = {
-        "ingestion": ingestion.create_pipeline(datasets),
-        "splitting": splitting.create_pipeline(datasets),
-    }
+
+    def prepared(names: Sequence[str]) -> Pipeline:
+        return ingestion.create_pipeline(names) + splitting.create_pipeline(names)
 
     def from_raw_files(methods: Sequence[str]) -> Pipeline:
-        return sum(
-            preparation.values(),
-            recovery.create_pipeline(datasets, methods)
-            + evaluation.create_pipeline(datasets, methods),
+        return (
+            prepared(datasets)
+            + recovery.create_pipeline(datasets, methods)
+            + evaluation.create_pipeline(datasets, methods)
         )
 
-    return preparation | {
+    return {
+        "ingestion": ingestion.create_pipeline(datasets),
+        "splitting": splitting.create_pipeline(datasets),
         "recovery": recovery.create_pipeline(datasets, every_method),
         "evaluation": evaluation.create_pipeline(datasets, every_method),
         "conle": from_raw_files(("conle", *REFERENCES)),
         "baselines": from_raw_files((*BASELINES, *REFERENCES)),
+        "ablation": from_raw_files(("conle", *ABLATIONS, *REFERENCES)),
+        "sensitivity": prepared(options.sensitivity.datasets)
+        + sensitivity.create_pipeline(options.sensitivity),
+        "convergence": prepared(options.convergence.datasets)
+        + convergence.create_pipeline(options.convergence.datasets),
         "__default__": from_raw_files(every_method),
     }

@@ -1,5 +1,7 @@
 """Settings of the Kedro project."""
 
+import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -14,6 +16,10 @@ def _project_folder() -> str:
     """For paths that Kedro does not resolve itself, such as MLflow's database."""
     return (find_kedro_project(Path.cwd()) or Path.cwd()).as_posix()
 
+
+# A worker that is spawned has no hooks of the project: kedro-mlflow's would open runs of their own.
+if sys.platform == "linux":
+    os.environ.setdefault("KEDRO_MP_CONTEXT", "fork")
 
 # The results table takes its inputs from the namespaces of all datasets, as it must.
 warnings.filterwarnings("ignore", message="One or more dataset names contain '.' characters")

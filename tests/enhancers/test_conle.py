@@ -5,6 +5,7 @@ from torch import nn
 
 from conle.binarisation import binarise
 from conle.enhancers import batched
+from conle.enhancers.base import DivergenceError
 from conle.enhancers.conle import ConLE, binarises_to
 from conle.enhancers.losses import contrastive_loss, distance_loss, threshold_loss
 
@@ -175,8 +176,7 @@ def test_agreement_keeps_its_first_maximum(samples):
     )
 
 
-def test_training_does_not_go_beyond_the_labels_it_was_given(samples):
-    """Recovered relevant labels stand above irrelevant ones on what it was trained on."""
+def test_relevant_labels_end_above_irrelevant_ones(samples):
     features, logical_labels = samples
     recovered = ConLE(steps=200, device="cpu").fit_transform(features, logical_labels)
     relevant = np.where(logical_labels == 1, recovered, np.inf).min(axis=1)
@@ -225,3 +225,34 @@ def test_binarises_to_agrees_with_binarise(threshold):
 def test_hyperparameters_out_of_range(samples, parameters, message):
     with pytest.raises(ValueError, match=message):
         ConLE(**parameters).fit(*samples)
+
+
+def test_snapshots_are_what_a_shorter_training_recovers(samples):
+    features, logical_labels = samples
+    splits = splits_of(60, 3)
+    fixed = {"stopping": "fixed", "batch_size": 16, "device": "cpu"}
+    recovery = ConLE(steps=30, snapshot_every=10, **fixed).recover_folds(
+        features, logical_labels, splits
+    )
+    assert [list(fold) for fold in recovery.snapshots] == [[10, 20, 30]] * 3
+    shorter = ConLE(steps=20, **fixed).recover_folds(features, logical_labels, splits)
+    for fold in range(3):
+        np.testing.assert_array_equal(recovery.snapshots[fold][20], shorter.recovered[fold])
+        np.testing.assert_array_equal(recovery.snapshots[fold][30], recovery.recovered[fold])
+
+
+def test_labels_that_no_recovery_can_give_back_keep_the_last_weights():
+    """All four of five labels relevant: the softmax of a softmax cannot be binarised to that."""
+    features = np.random.default_rng(0).normal(size=(30, 3))
+    logical_labels = np.tile([1.0, 1, 1, 1, 0], (30, 1))
+    settings = {"steps": 20, "device": "cpu"}
+    with pytest.warns(UserWarning, match="in 1 of 1 folds no recovered training row"):
+        recovered = ConLE(**settings).fit_transform(features, logical_labels)
+    fixed = ConLE(stopping="fixed", **settings).fit_transform(features, logical_labels)
+    np.testing.assert_array_equal(recovered, fixed)
+
+
+def test_divergence_is_an_error(samples):
+    wild = ConLE(reading="raw", reduction="sum", learning_rate=1e6, steps=20, device="cpu")
+    with pytest.raises(DivergenceError, match="1 of 1 folds is not finite at step"):
+        wild.fit(*samples)

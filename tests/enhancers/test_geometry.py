@@ -1,3 +1,6 @@
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -6,6 +9,7 @@ from conle.enhancers.geometry import (
     distances,
     gaussian,
     kept_by_content,
+    raw_distances,
     standardised,
 )
 
@@ -27,9 +31,32 @@ def test_results_are_kept_by_content():
     assert calls == [2.0, 2.0, 3.0, 2.0]
 
 
+def test_threads_may_share_what_is_kept():
+    """With room for one result and two matrices, each thread gets its own."""
+    calls = []
+
+    @kept_by_content(most=1)
+    def total(features):
+        calls.append(None)
+        return features.sum()
+
+    matrices = [np.full((3, 3), value) for value in (1.0, 2.0)]
+
+    def work(number):
+        return [total(matrices[number % 2]) for _ in range(300)] == [9.0 * (number % 2 + 1)] * 300
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert all(threads.map(work, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_equal_feature_matrices_share_their_distances():
     features = np.random.default_rng(0).normal(size=(20, 3))
-    assert distances(features)[0] is distances(features.copy())[0]
+    assert raw_distances(features)[0] is raw_distances(features.copy())[0]
 
 
 def test_shared_results_cannot_be_written_to():
@@ -60,6 +87,11 @@ def test_standardised_takes_the_sample_deviation():
     features = np.array([[1.0, 5.0, 0.1], [3.0, 5.0, 0.1], [5.0, 5.0, 0.1]])
     np.testing.assert_allclose(standardised(features), [[-1, 0, 0], [0, 0, 0], [1, 0, 0]])
     assert standardised(features[:1]).tolist() == [[0, 0, 0]]
+
+
+def test_standardised_of_values_too_small_to_have_a_deviation():
+    features = np.array([[1e-200], [2e-200], [3e-200]])
+    assert standardised(features).tolist() == [[0], [0], [0]]
 
 
 def test_rows_of_zeros_become_uniform():

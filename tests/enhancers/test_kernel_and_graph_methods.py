@@ -86,7 +86,7 @@ def test_lesc_at_convergence_is_its_closed_form(samples, monkeypatch):
     """Phi W = (I + lambda (I - C) (I - C'))^-1 L at the minimum; Phi = I as above."""
     monkeypatch.setattr("conle.enhancers.lesc.kernel_design", lambda features: np.eye(60))
     features, logical_labels = samples
-    basis, coefficients, _ = low_rank_representation(standardised(features), 1.0, 50)
+    basis, coefficients, _ = low_rank_representation(standardised(features), 1.0, 50, 0.01, 1.5)
     gap = np.eye(60) - basis @ coefficients
     expected = softmax(np.linalg.solve(np.eye(60) + 0.5 * gap @ gap.T, logical_labels), axis=1)
     enhancer = LESC(lambda_=0.5, iterations=1000, tolerance=1e-12)
@@ -100,7 +100,7 @@ def test_low_rank_representation_of_noise_free_data(samples_, features, rank):
     """C = V V', V the right singular vectors of X'; no error is left."""
     generator = np.random.default_rng(0)
     X = generator.normal(size=(samples_, rank)) @ generator.normal(size=(rank, features))
-    basis, coefficients, residual = low_rank_representation(X, 10.0, 50)
+    basis, coefficients, residual = low_rank_representation(X, 10.0, 50, 0.01, 1.5)
     assert basis.shape == (samples_, rank)
     C = basis @ coefficients
     V = np.linalg.svd(X)[0][:, :rank]
@@ -114,7 +114,7 @@ def test_low_rank_representation_leaves_outliers_out():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(100, 3)) @ generator.normal(size=(3, 40))
     X[17] += 3 * generator.normal(size=40)
-    basis, coefficients, residual = low_rank_representation(X, 0.2, 50)
+    basis, coefficients, residual = low_rank_representation(X, 0.2, 50, 0.01, 1.5)
     error = np.linalg.norm(X.T - X.T @ basis @ coefficients, axis=0)
     assert residual < 1e-6
     assert error.argmax() == 17
@@ -125,7 +125,7 @@ def test_low_rank_representation_minimises_its_objective():
     """Against small moves of Z in random directions, errors following from it."""
     generator = np.random.default_rng(1)
     X = generator.normal(size=(30, 6)) + 0.5
-    basis, coefficients, _ = low_rank_representation(X, 0.3, 50)
+    basis, coefficients, _ = low_rank_representation(X, 0.3, 50, 0.01, 1.5)
 
     def objective(z):
         C = basis @ z

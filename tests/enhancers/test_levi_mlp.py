@@ -37,13 +37,22 @@ def test_loss_is_the_weighted_sum_of_its_terms(samples):
     )
 
 
-def test_prior_loss_is_the_divergence_of_torch():
-    mean, deviation = torch.tensor([0.3, -1.2]), torch.tensor([0.5, 2.0])
-    expected = torch.distributions.kl_divergence(
-        torch.distributions.Normal(mean, deviation), torch.distributions.Normal(0.0, 1.0)
-    )
-    ours = 0.5 * (mean.square() + deviation.square() - 1) - deviation.log()
-    torch.testing.assert_close(ours, expected)
+def test_first_prior_loss_is_the_divergence_of_torch(samples):
+    """From the weights before any step: the first step's loss, without dropout."""
+    features, logical_labels = samples
+    settings = {"epochs": 1, "dropout": 0.0, "learning_rate": 1e-30, "device": "cpu"}
+    enhancer = LEVIMLP(**settings).fit(features, logical_labels)
+    weights = {name: torch.from_numpy(array[0]) for name, array in enhancer.weights_.items()}
+    span = features.max(axis=0) - features.min(axis=0)
+    x = np.column_stack([(features - features.min(axis=0)) / span, logical_labels])
+    x = torch.tensor(x, dtype=torch.float32)
+    for layer in ("encoder.0", "encoder.1"):
+        x = (x @ weights[f"{layer}.weight"] + weights[f"{layer}.bias"]).relu()
+    mean, spread = (x @ weights["moments.weight"] + weights["moments.bias"]).split(36, dim=1)
+    posterior = torch.distributions.Normal(mean, torch.nn.functional.softplus(spread))
+    prior = torch.distributions.Normal(0.0, 1.0)
+    expected = torch.distributions.kl_divergence(posterior, prior).sum(dim=1).mean().item()
+    assert enhancer.curves_["prior_loss"][1][0] == pytest.approx(expected, rel=1e-4)
 
 
 def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):

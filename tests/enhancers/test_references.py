@@ -60,6 +60,12 @@ def test_label_posterior_finds_the_concentration_of_its_own_model():
             assert enhancer.relevant_mass_[count] == pytest.approx(mass, abs=0.01)
 
 
+def test_label_posterior_without_information_takes_the_uniform_dirichlet():
+    """Two labels: one is relevant whatever a is."""
+    enhancer = LabelPosterior(draws=1000).fit(np.zeros((3, 1)), [[1, 0], [0, 1], [1, 0]])
+    assert enhancer.concentration_ == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("row", [[0, 0, 0, 0], [1, 1, 1, 1]])
 def test_label_posterior_of_labels_that_say_nothing(row):
     labels = [[1, 0, 0, 0]] * 5 + [row]

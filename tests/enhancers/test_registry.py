@@ -1,4 +1,5 @@
 import pytest
+import yaml
 
 from conle.enhancers.base import LabelEnhancer
 from conle.enhancers.registry import METHODS, REFERENCES, make_enhancer
@@ -31,6 +32,26 @@ def test_unknown_names():
         make_enhancer("conel")
     with pytest.raises(ValueError, match="'step'; did you mean 'steps'"):
         make_enhancer("conle", {"step": 3})
+
+
+def test_settings_that_no_run_has():
+    with pytest.raises(ValueError, match="'sed' is no setting of a run; did you mean 'seed'"):
+        make_enhancer("conle", sed=3)
+
+
+def test_a_block_that_is_none():
+    with pytest.raises(ValueError, match="conle must be a block of hyperparameters, not 3"):
+        make_enhancer("conle", 3)
+
+
+def test_configured_values_are_those_of_the_classes(request):
+    """The class defaults and conf/base must not drift apart."""
+    for name, method in METHODS.items():
+        blocks = {}
+        for path in (request.config.rootpath / "conf" / "base").glob("parameters_*.yml"):
+            blocks |= yaml.safe_load(path.read_text(encoding="utf-8"))
+        configured = make_enhancer(name, blocks[method.parameters])
+        assert configured.get_params() == make_enhancer(name).get_params()
 
 
 def test_values_are_checked_when_it_is_made():

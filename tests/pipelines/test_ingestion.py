@@ -41,6 +41,14 @@ def test_usual_names_in_any_case(features_key, labels_key):
     np.testing.assert_array_equal(distributions, DISTRIBUTIONS)
 
 
+def test_scalars_are_not_taken_for_matrices():
+    variables = raw(d=np.array([[3]]), l=np.array([[2]]))
+    variables["D"] = variables.pop("labels")
+    _, distributions, given, _ = ingested(variables)
+    np.testing.assert_array_equal(distributions, DISTRIBUTIONS)
+    assert given.shape == (4, 0)
+
+
 def test_sparse_and_integer_matrices():
     features, distributions, _, _ = ingested(
         raw(scipy.sparse.csc_matrix(FEATURES), np.array([[0, 1]] * 4, dtype=np.uint8))
@@ -77,6 +85,7 @@ def test_rows_within_1e_9_are_left_as_they_are():
             r"negative degrees; rows \(from 0\) 0$",
         ),
         (raw(np.zeros((9, 2)), np.ones((9, 2))), r"3 \(sum 2\), 4 \(sum 2\) and 4 more"),
+        (raw(Labels=DISTRIBUTIONS), "labels and Labels could both be meant"),
         (raw(L=np.ones((4, 2))), r"logical labels have the shape \(4, 2\)"),
         (raw(L=np.full((4, 3), 2)), "logical labels must be 0 or 1; rows"),
     ],

@@ -1,4 +1,4 @@
-"""The label enhancers: pure NumPy and PyTorch, usable without Kedro, MLflow or files.
+"""The label enhancers: NumPy, SciPy, scikit-learn and PyTorch, without Kedro, MLflow or files.
 
 >>> from conle.enhancers.references import SoftmaxLabels
 >>> SoftmaxLabels().fit_transform([[0.3], [0.1]], [[1, 0], [0, 1]]).round(3).tolist()

@@ -5,10 +5,12 @@ A label enhancer recovers label distributions D (samples x labels) from features
 no method of the contract takes one.
 
 A method is one class: hyperparameters in `__init__` (stored under their own names, as
-scikit-learn asks), `_fit` and `_transform` on checked arrays, learned attributes ending in `_`.
-`inductive` says whether it recovers samples it was not fitted to.
+scikit-learn asks), its work on checked arrays in `_fit` and `_transform` where it is inductive (it
+recovers samples it was not fitted to) and in `_fit_transform` where it is transductive, learned
+attributes ending in `_`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -42,17 +44,27 @@ class FoldRecovery:
             that learn none.
         curves: what was followed in training, one entry per fold; empty for methods that are not
             trained in steps.
+        snapshots: the test rows as they were recovered after steps of the training, by step, one
+            entry per fold; empty for methods that take none.
     """
 
     recovered: list[Recovered]
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     curves: list[Curves] = field(default_factory=list)
+    snapshots: list[dict[int, Recovered]] = field(default_factory=list)
 
 
-class LabelEnhancer(BaseEstimator):
-    """Base of all label enhancers: checks the input, leaves the method to the subclass."""
+class DivergenceError(ArithmeticError):
+    """Training left the finite numbers: the message says where, and what to change."""
 
-    inductive: ClassVar[bool] = True
+
+class LabelEnhancer(BaseEstimator, ABC):
+    """Base of all label enhancers: checks the input, leaves the method to the subclass.
+
+    Subclass `InductiveEnhancer` or `TransductiveEnhancer`.
+    """
+
+    inductive: ClassVar[bool]
     # Checked by scikit-learn's own validation of hyperparameters.
     _parameter_constraints: ClassVar[dict[str, list]] = {}
 
@@ -80,48 +92,18 @@ class LabelEnhancer(BaseEstimator):
         """
         self.check_hyperparameters()
         features, logical_labels = check_inputs(features, logical_labels)
-        self.n_features_in_, self.n_labels_in_ = features.shape[1], logical_labels.shape[1]
         self._fit(features, logical_labels)
+        # Last, so that a fit that fails leaves an earlier one as it was.
+        self.n_features_in_, self.n_labels_in_ = features.shape[1], logical_labels.shape[1]
         return self
 
+    @abstractmethod
     def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
-        """Recover the label distributions of any samples from their features and logical labels.
+        """Recover the label distributions of any samples from their features and logical labels."""
 
-        Args:
-            features: X, samples x features, the features that the enhancer was fitted with.
-            logical_labels: L, samples x labels.
-
-        Returns:
-            Recovered distributions, samples x labels: non-negative float64, rows sum to 1.
-
-        Raises:
-            ValueError: as `fit`, or other numbers of features or labels than in `fit`.
-            sklearn.exceptions.NotFittedError: `fit` was not called.
-            TypeError: the method is transductive: it recovers only what it is fitted to.
-        """
-        if not self.inductive:
-            raise TypeError(
-                f"{type(self).__name__} is transductive: it recovers the samples it is fitted to "
-                "and no others. Use fit_transform(features, logical_labels)."
-            )
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
-        features, logical_labels = check_inputs(features, logical_labels)
-        seen = (self.n_features_in_, self.n_labels_in_)
-        given = (features.shape[1], logical_labels.shape[1])
-        if given != seen:
-            raise ValueError(
-                f"{type(self).__name__} was fitted with {seen[0]} features and {seen[1]} labels, "
-                f"not {given[0]} and {given[1]}"
-            )
-        return self._transform(features, logical_labels)
-
+    @abstractmethod
     def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
-        """Fit to samples and recover their distributions; see `fit` and `transform`."""
-        self.fit(features, logical_labels)
-        if not self.inductive:
-            return self.recovered_.copy()
-        return self.transform(features, logical_labels)
+        """Fit to samples and recover their distributions."""
 
     def recover_folds(
         self,
@@ -142,21 +124,74 @@ class LabelEnhancer(BaseEstimator):
 
         Returns:
             The recovered test rows of each fold. The enhancer itself stays unfitted.
+
+        Raises:
+            TypeError: the method is transductive, and there are test rows that are no training
+                rows.
         """
         features, logical_labels = check_inputs(features, logical_labels)
         recovered = []
         for number, (training, test) in enumerate(splits, start=1):
-            fitted = clone(self).fit(features[training], logical_labels[training])
-            recovered.append(fitted.transform(features[test], logical_labels[test]))
+            recovered.append(clone(self)._recover_fold(features, logical_labels, training, test))
             if on_progress is not None:
-                on_progress(number, len(splits), f"fold {number} of {len(splits)}")
+                on_progress(number, len(splits), f"fit {number} of {len(splits)}")
         return FoldRecovery(recovered)
 
+    @abstractmethod
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
-        raise NotImplementedError
+        """Learn from checked arrays; they are not to be written to."""
 
+    @abstractmethod
+    def _recover_fold(
+        self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
+    ) -> Recovered:
+        """Fit to some rows and recover others."""
+
+
+class InductiveEnhancer(LabelEnhancer):
+    """Base of the methods that are functions of (x, L) and recover any samples."""
+
+    inductive: ClassVar[bool] = True
+
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+        """Recover the label distributions of any samples from their features and logical labels.
+
+        Args:
+            features: X, samples x features, the features that the enhancer was fitted with.
+            logical_labels: L, samples x labels.
+
+        Returns:
+            Recovered distributions, samples x labels: non-negative float64, rows sum to 1.
+
+        Raises:
+            ValueError: as `fit`, or other numbers of features or labels than in `fit`.
+            sklearn.exceptions.NotFittedError: `fit` was not called.
+        """
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
+        features, logical_labels = check_inputs(features, logical_labels)
+        seen = (self.n_features_in_, self.n_labels_in_)
+        given = (features.shape[1], logical_labels.shape[1])
+        if given != seen:
+            raise ValueError(
+                f"{type(self).__name__} was fitted with {seen[0]} features and {seen[1]} labels, "
+                f"not {given[0]} and {given[1]}"
+            )
+        return self._transform(features, logical_labels)
+
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+        """Fit to samples and recover their distributions; see `fit` and `transform`."""
+        return self.fit(features, logical_labels).transform(features, logical_labels)
+
+    def _recover_fold(
+        self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
+    ) -> Recovered:
+        self.fit(features[training], logical_labels[training])
+        return self.transform(features[test], logical_labels[test])
+
+    @abstractmethod
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
-        raise NotImplementedError
+        """Recover checked arrays; they are not to be written to."""
 
 
 class TransductiveEnhancer(LabelEnhancer):
@@ -168,40 +203,39 @@ class TransductiveEnhancer(LabelEnhancer):
 
     inductive: ClassVar[bool] = False
 
-    def recover_folds(
-        self,
-        features: ArrayLike,
-        logical_labels: ArrayLike,
-        splits: Sequence[Split],
-        on_progress: ProgressCallback | None = None,
-    ) -> FoldRecovery:
-        """Fit to the training rows of each fold, the test rows among them.
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+        """There is none.
 
         Raises:
-            TypeError: there are test rows outside the training rows.
+            TypeError: always.
         """
-        features, logical_labels = check_inputs(features, logical_labels)
-        recovered = []
-        for number, (training, test) in enumerate(splits, start=1):
-            if not np.isin(test, training).all():
-                raise TypeError(
-                    f"{type(self).__name__} is transductive: it recovers only the rows it is "
-                    "fitted to, so the test rows must be among the training rows"
-                )
-            all_rows = np.empty_like(logical_labels)
-            all_rows[training] = clone(self).fit_transform(
-                features[training], logical_labels[training]
-            )
-            recovered.append(all_rows[test])
-            if on_progress is not None:
-                on_progress(number, len(splits), "all rows at once")
-        return FoldRecovery(recovered)
+        raise TypeError(
+            f"{type(self).__name__} is transductive: it recovers the samples it is fitted to "
+            "and no others. Use fit_transform(features, logical_labels)."
+        )
+
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+        """Fit to samples and recover their distributions; see `fit`."""
+        return self.fit(features, logical_labels).recovered_.copy()
 
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
         self.recovered_ = self._fit_transform(features, logical_labels)
 
+    def _recover_fold(
+        self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
+    ) -> Recovered:
+        if not np.isin(test, training).all():
+            raise TypeError(
+                f"{type(self).__name__} is transductive: it recovers only the rows it is fitted "
+                "to, so the test rows must be among the training rows"
+            )
+        recovered = np.empty_like(logical_labels)
+        recovered[training] = self.fit_transform(features[training], logical_labels[training])
+        return recovered[test]
+
+    @abstractmethod
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
-        raise NotImplementedError
+        """Recover checked arrays; they are not to be written to."""
 
 
 def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Features, LogicalLabels]:

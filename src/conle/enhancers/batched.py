@@ -6,6 +6,7 @@ a term in another fold's loss, so each is trained as if it were alone. Random nu
 generators of each fold's own.
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from torch import Tensor, nn
 
 from conle.enhancers.base import (
     Curves,
+    DivergenceError,
     Features,
     FoldRecovery,
-    LabelEnhancer,
+    InductiveEnhancer,
     LogicalLabels,
     ProgressCallback,
     Recovered,
@@ -38,7 +40,7 @@ CHUNK_BYTES = 2**30
 CHUNK_FOLDS_ON_CPU = 10
 
 
-class BatchedEnhancer(LabelEnhancer):
+class BatchedEnhancer(InductiveEnhancer):
     """A network method whose folds are trained together.
 
     A subclass has the hyperparameters `batch_size`, `device` and `seed`, and says what its
@@ -98,6 +100,7 @@ class BatchedEnhancer(LabelEnhancer):
                 for name in ordered[0].weights
             },
             curves=[fold.curves for fold in ordered],
+            snapshots=[fold.snapshots for fold in ordered],
         )
 
     @abstractmethod
@@ -137,6 +140,10 @@ class BatchedEnhancer(LabelEnhancer):
         logical_labels: Float[Tensor, "folds samples labels"],
     ) -> Float[Tensor, "folds samples labels"]:
         """The recovered distributions."""
+
+    def _snapshot_every(self) -> int | None:
+        """Steps between two recoveries of the test rows that are kept."""
+        return None
 
     def _check_every(self) -> int | None:
         """Steps between two checks of `_agreement`; the best weights by it are kept."""
@@ -210,13 +217,22 @@ class BatchedEnhancer(LabelEnhancer):
             steps,
             [np.random.default_rng(seed) for seed in streams[1]],
         )
+        snapshots: list[dict[int, Recovered]] = [{} for _ in splits]
+
+        def take_snapshot(step: int) -> None:
+            recovered = self._recover_all(networks, all_features, all_labels)
+            for fold, (_, test) in enumerate(splits):
+                snapshots[fold][step] = recovered[fold][test]
+
         curves = self._train(
             networks,
             batches,
+            steps,
             all_features,
             all_labels,
             is_training.to(device),
             [_torch_generator(seed) for seed in streams[2]],
+            take_snapshot,
             on_step,
         )
         recovered = self._recover_all(networks, all_features, all_labels)
@@ -231,6 +247,7 @@ class BatchedEnhancer(LabelEnhancer):
                 recovered[fold][test],
                 {name: values[fold] for name, values in weights.items()},
                 {name: (taken, values[fold]) for name, (taken, values) in curves.items()},
+                snapshots[fold],
             )
             for fold, (_, test) in enumerate(splits)
         ]
@@ -239,30 +256,37 @@ class BatchedEnhancer(LabelEnhancer):
         self,
         networks: nn.Module,
         batches: Iterator[Batch],
+        steps: int,
         features: Float[Tensor, "folds samples features"],
         logical_labels: Float[Tensor, "folds samples labels"],
         is_training: Bool[Tensor, "folds samples"],
         generators: Sequence[torch.Generator],
+        take_snapshot: Callable[[int], None],
         on_step: Callable[[int], None] | None,
     ) -> dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, "folds steps"]]]:
         """Train all folds at once and leave the weights to keep in `networks`."""
-        networks.train()
         optimizer = self._optimizer(networks.parameters())
         fold = torch.arange(len(features), device=features.device)[:, None]
-        check_every = self._check_every()
-        terms_by_step, checks, agreement_by_check = [], [], []
+        check_every, snapshot_every = self._check_every(), self._snapshot_every()
+        # In one place: small results between the large temporaries would fragment the memory.
+        values = torch.empty(0)
+        checks, agreement_by_check = [], []
         best = torch.full((len(features),), -1.0, device=features.device)
         kept = {name: weights.clone() for name, weights in networks.state_dict().items()}
         for step, (rows, present) in enumerate(batches, start=1):
             rows = rows.to(features.device)
             present = None if present is None else present.to(features.device)
+            networks.train()
             terms = self._objective(
                 networks, features[fold, rows], logical_labels[fold, rows], present, generators
             )
             optimizer.zero_grad()
             terms["loss"].sum().backward()
             optimizer.step()
-            terms_by_step.append(torch.stack([term.detach() for term in terms.values()]))
+            if step == 1:
+                values = torch.empty(len(terms), steps, len(features), device=features.device)
+            for index, term in enumerate(terms.values()):
+                values[index, step - 1] = term.detach()
 
             if check_every is not None and step % check_every == 0:
                 agreement = self._agreement(networks, features, logical_labels, is_training)
@@ -272,17 +296,42 @@ class BatchedEnhancer(LabelEnhancer):
                 best = torch.where(improved, agreement, best)
                 for name, weights in networks.state_dict().items():
                     kept[name][improved] = weights[improved]
+            if snapshot_every is not None and step % snapshot_every == 0:
+                take_snapshot(step)
             if on_step is not None:
                 on_step(step)
 
-        values = torch.stack(terms_by_step, dim=-1).cpu().numpy()
-        taken = np.arange(1, values.shape[-1] + 1)
+        values = values.mT.cpu().numpy()
+        self._refuse_divergence(values[0])
+        taken = np.arange(1, steps + 1)
         curves = {name: (taken, values[index]) for index, name in enumerate(terms)}
         if checks:
+            for name, weights in networks.state_dict().items():
+                # Where no row ever agreed the agreement chooses nothing.
+                kept[name][best == 0] = weights[best == 0]
             networks.load_state_dict(kept)
+            self._warn_of_no_agreement(best)
             agreement = torch.stack(agreement_by_check, dim=-1).cpu().numpy()
             curves["agreement"] = (np.array(checks), agreement)
         return curves
+
+    def _refuse_divergence(self, loss: Float[np.ndarray, "folds steps"]) -> None:
+        finite = np.isfinite(loss)
+        if not finite.all():
+            step = int((~finite).any(axis=0).argmax()) + 1
+            raise DivergenceError(
+                f"{type(self).__name__} diverged: the loss of {(~finite[:, step - 1]).sum()} of "
+                f"{len(loss)} folds is not finite at step {step}; lower the learning rate"
+            )
+
+    def _warn_of_no_agreement(self, best: Float[Tensor, " folds"]) -> None:
+        never = int((best == 0).sum())
+        if never:
+            warnings.warn(
+                f"{type(self).__name__}: in {never} of {len(best)} folds no recovered training row "
+                "ever binarised to its logical labels; their last weights are kept",
+                stacklevel=2,
+            )
 
 
 @dataclass(frozen=True)
@@ -290,6 +339,7 @@ class _TrainedFold:
     recovered: Recovered
     weights: dict[str, np.ndarray]
     curves: Curves
+    snapshots: dict[int, Recovered]
 
 
 class FeatureScaling:
@@ -333,7 +383,7 @@ class FeatureScaling:
             rows = features[training]
             shift, scale = statistics(rows)
             # Compared exactly: the deviation of a constant column need not be exactly zero.
-            constant = (rows == rows[0]).all(axis=0)
+            constant = (rows == rows[0]).all(axis=0) | (scale == 0)
             shifts.append(shift)
             scales.append(np.where(constant, np.inf, scale))
         return cls(np.stack(shifts), np.stack(scales), np.tile(limits, (len(splits), 1)))
@@ -390,18 +440,22 @@ def resolve_device(device: str) -> torch.device:
     Raises:
         ValueError: the name is unknown, or there is no such device on this machine.
     """
+    # Asked without touching a GPU: a process that has used one cannot fork workers that do.
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda" if gpus else "cpu")
     try:
         resolved = torch.device(device)
-        torch.empty(0, device=resolved)
-    # PyTorch raises AssertionError where it was built without support for a device.
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f'device {device!r} cannot be used on this machine; choose "auto", "cpu" or, with a '
-            'GPU, "cuda"'
-        ) from error
-    return resolved
+    except RuntimeError:
+        resolved = None
+    if resolved is not None and (
+        resolved.type == "cpu" or (resolved.type == "cuda" and (resolved.index or 0) < gpus)
+    ):
+        return resolved
+    raise ValueError(
+        f'device {device!r} cannot be used on this machine; choose "auto", "cpu" or, with a GPU, '
+        '"cuda"'
+    )
 
 
 def fold_seeds(seed: int, folds: int) -> list[np.random.SeedSequence]:

@@ -76,9 +76,12 @@ class ConLE(BatchedEnhancer):
         reduction: of the distance loss over a batch, "mean" or "sum" (paper: sum).
         stopping: "fixed", train `steps` steps; "agreement", train `steps` steps and keep the
             weights of the first maximum of the share of training rows whose recovered
-            distribution, binarised, gives back the whole L.
+            distribution, binarised, gives back the whole L (the last weights, with a warning,
+            where none ever does).
         steps: of the gradient descent.
         check_every: steps between two checks of the agreement.
+        snapshot_every: steps between two recoveries of the test rows that `recover_folds` keeps;
+            none where it is None.
         use_contrastive_loss: without it the method is the paper's ablation ConLE_h.
         use_threshold_loss: without it the method is the paper's ablation ConLE_l.
         clip: largest absolute value of a standardised feature.
@@ -106,6 +109,7 @@ class ConLE(BatchedEnhancer):
         "stopping": [StrOptions({"agreement", "fixed"})],
         "steps": [Interval(Integral, 1, None, closed="left")],
         "check_every": [Interval(Integral, 1, None, closed="left")],
+        "snapshot_every": [Interval(Integral, 1, None, closed="left"), None],
         "use_contrastive_loss": ["boolean"],
         "use_threshold_loss": ["boolean"],
         "clip": [Interval(Real, 0, None, closed="neither")],
@@ -131,6 +135,7 @@ class ConLE(BatchedEnhancer):
         stopping: str = "agreement",
         steps: int = 200,
         check_every: int = 10,
+        snapshot_every: int | None = None,
         use_contrastive_loss: bool = True,
         use_threshold_loss: bool = True,
         clip: float = 5.0,
@@ -152,6 +157,7 @@ class ConLE(BatchedEnhancer):
         self.stopping = stopping
         self.steps = steps
         self.check_every = check_every
+        self.snapshot_every = snapshot_every
         self.use_contrastive_loss = use_contrastive_loss
         self.use_threshold_loss = use_threshold_loss
         self.clip = clip
@@ -213,6 +219,9 @@ class ConLE(BatchedEnhancer):
     ) -> Float[Tensor, "folds samples labels"]:
         recovered = networks(features, logical_labels)[2].softmax(dim=-1)
         return recovered.softmax(dim=-1) if self.reading == "double" else recovered
+
+    def _snapshot_every(self) -> int | None:
+        return self.snapshot_every
 
     def _check_every(self) -> int | None:
         return self.check_every if self.stopping == "agreement" else None

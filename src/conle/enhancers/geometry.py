@@ -5,6 +5,7 @@ not by the dataset. A few are kept at a time; the matrices are large.
 """
 
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
@@ -32,21 +33,20 @@ def kept_by_content(
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
         kept: OrderedDict[tuple, Result] = OrderedDict()
+        lock = threading.Lock()
 
         @wraps(function)
         def kept_function(features: Features, *settings: float) -> Result:
             features = np.ascontiguousarray(features)
             content = hashlib.blake2b(features, digest_size=32).digest()
             key = (content, features.shape, settings)
-            if key not in kept:
-                result = function(features, *settings)
+            with lock:
+                result = kept.pop(key) if key in kept else function(features, *settings)
                 kept[key] = result
                 if len(kept) > most:
                     kept.popitem(last=False)
-            kept.move_to_end(key)
-            return kept[key]
+            return result
 
-        kept_function.forget = kept.clear
         return kept_function
 
     return decorate
@@ -54,12 +54,21 @@ def kept_by_content(
 
 def standardised(features: Features) -> Features:
     """Features with mean 0 and sample standard deviation 1; constant columns are 0."""
-    constant = (features == features[0]).all(axis=0)
-    deviation = np.where(constant, np.inf, features.std(axis=0, ddof=1)) if len(features) > 1 else 1
-    return (features - features.mean(axis=0)) / deviation
+    if len(features) == 1:
+        return np.zeros_like(features)
+    deviation = features.std(axis=0, ddof=1)
+    # A deviation may round to a little above 0 where all values are equal, and to 0 where they
+    # hardly differ.
+    constant = (features == features[0]).all(axis=0) | (deviation == 0)
+    return (features - features.mean(axis=0)) / np.where(constant, np.inf, deviation)
 
 
-@kept_by_content(most=2)
+@kept_by_content(most=1)
+def raw_distances(features: Features) -> tuple[Float[np.ndarray, "samples samples"], float]:
+    """`distances`, kept: KM and LP both need those of the raw features."""
+    return distances(features)
+
+
 def distances(features: Features) -> tuple[Float[np.ndarray, "samples samples"], float]:
     """Euclidean distances between all samples, and the mean over the pairs of different ones.
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from conle.enhancers.base import Features, LogicalLabels, Recovered, TransductiveEnhancer
-from conle.enhancers.geometry import as_distributions, distances, gaussian
+from conle.enhancers.geometry import as_distributions, gaussian, raw_distances
 
 # Rows of the kernel that are in memory at a time.
 BLOCK = 1024
@@ -39,8 +39,7 @@ class KM(TransductiveEnhancer):
         self.delta = delta
 
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
-        distance, width = distances(features)
-        has_samples = logical_labels.any(axis=0)
+        distance, width = raw_distances(features)
         centres = logical_labels / np.maximum(logical_labels.sum(axis=0), 1)
         similarity = np.empty_like(logical_labels)
         for start in range(0, len(features), BLOCK):
@@ -51,4 +50,4 @@ class KM(TransductiveEnhancer):
         squared = np.maximum(1 - 2 * similarity + squared_norms, 0)
         squared_radius = np.where(logical_labels == 1, squared, 0).max(axis=0)
         degrees = 1 - np.sqrt(squared / (squared_radius + self.delta))
-        return as_distributions(np.where((logical_labels == 1) & has_samples, degrees, 0.0))
+        return as_distributions(np.where(logical_labels == 1, degrees, 0.0))

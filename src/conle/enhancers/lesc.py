@@ -18,8 +18,8 @@ from conle.enhancers.graph_regression import kernel_design, regress
 Basis = Float[np.ndarray, "samples rank"]
 Coefficients = Float[np.ndarray, "rank samples"]
 
-# The augmented Lagrangian's penalty: its start, growth in an iteration, and end.
-PENALTY, PENALTY_GROWTH, LARGEST_PENALTY = 1e-2, 1.5, 1e8
+# Beyond it the constraints hold to rounding.
+LARGEST_PENALTY = 1e8
 # Residual, relative to the features, at which the representation is taken as converged.
 RESIDUAL = 1e-8
 # Singular values below this share of the largest are rounding.
@@ -37,6 +37,8 @@ class LESC(TransductiveEnhancer):
         beta: weight of the error of the representation.
         lambda_: weight of the smoothness over the representation.
         representation_iterations: of the augmented Lagrangian method at most.
+        penalty: of the augmented Lagrangian method, at its start.
+        penalty_growth: factor by which the penalty grows in an iteration.
         iterations: of L-BFGS at most.
         tolerance: relative decrease of the objective, and projected gradient, to stop at.
         seed: of the initial W.
@@ -46,6 +48,8 @@ class LESC(TransductiveEnhancer):
         "beta": [Interval(Real, 0, None, closed="neither")],
         "lambda_": [Interval(Real, 0, None, closed="left")],
         "representation_iterations": [Interval(Integral, 1, None, closed="left")],
+        "penalty": [Interval(Real, 0, None, closed="neither")],
+        "penalty_growth": [Interval(Real, 1, None, closed="neither")],
         "iterations": [Interval(Integral, 1, None, closed="left")],
         "tolerance": [Interval(Real, 0, None, closed="left")],
         "seed": [Interval(Integral, 0, None, closed="left")],
@@ -57,6 +61,8 @@ class LESC(TransductiveEnhancer):
         beta: float = 1.0,
         lambda_: float = 1.0,
         representation_iterations: int = 50,
+        penalty: float = 0.01,
+        penalty_growth: float = 1.5,
         iterations: int = 200,
         tolerance: float = 1e-6,
         seed: int = 0,
@@ -64,6 +70,8 @@ class LESC(TransductiveEnhancer):
         self.beta = beta
         self.lambda_ = lambda_
         self.representation_iterations = representation_iterations
+        self.penalty = penalty
+        self.penalty_growth = penalty_growth
         self.iterations = iterations
         self.tolerance = tolerance
         self.seed = seed
@@ -71,7 +79,7 @@ class LESC(TransductiveEnhancer):
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         features = standardised(features)
         basis, coefficients, _ = low_rank_representation(
-            features, self.beta, self.representation_iterations
+            features, self.beta, self.representation_iterations, self.penalty, self.penalty_growth
         )
 
         def smoothness(predictions: np.ndarray) -> tuple[float, np.ndarray]:
@@ -91,9 +99,9 @@ class LESC(TransductiveEnhancer):
         )
 
 
-@kept_by_content(most=2)
+@kept_by_content(most=1)
 def low_rank_representation(
-    features: Features, beta: float, iterations: int
+    features: Features, beta: float, iterations: int, penalty: float, penalty_growth: float
 ) -> tuple[Basis, Coefficients, float]:
     """Represent the samples by each other: min |C|_* + beta |E|_{2,1} with X' = X' C + E.
 
@@ -105,6 +113,8 @@ def low_rank_representation(
         features: X, samples x features.
         beta: weight of the error.
         iterations: at most so many.
+        penalty: of the constraints, at the start.
+        penalty_growth: factor by which it grows in an iteration.
 
     Returns:
         V (samples x rank), Z (rank x samples), and the largest residual of the constraints
@@ -116,7 +126,7 @@ def low_rank_representation(
     data = s * basis.T
     size = np.abs(data).max() or 1.0
     z, error, dual_data, dual_copy = (np.zeros_like(data) for _ in range(4))
-    penalty, residual = PENALTY, np.inf
+    residual = np.inf
     for _ in range(iterations):
         copy = _shrink_singular_values(z + dual_copy / penalty, 1 / penalty)
         z = (s * (data - error + dual_data / penalty) + copy - dual_copy / penalty) / (s**2 + 1)
@@ -127,7 +137,7 @@ def low_rank_representation(
             break
         dual_data += penalty * gap_data
         dual_copy += penalty * gap_copy
-        penalty = min(PENALTY_GROWTH * penalty, LARGEST_PENALTY)
+        penalty = min(penalty_growth * penalty, LARGEST_PENALTY)
     return basis, z, float(residual)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from conle.enhancers.base import Features, LogicalLabels, Recovered, TransductiveEnhancer
-from conle.enhancers.geometry import as_distributions, distances, gaussian
+from conle.enhancers.geometry import as_distributions, gaussian, raw_distances
 
 # The fixed point is reached to rounding: the error falls by alpha each time.
 TOLERANCE = 1e-12
@@ -37,7 +37,7 @@ class LP(TransductiveEnhancer):
         self.alpha = alpha
 
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
-        propagation = gaussian(distances(features)[0], width=1.0)
+        propagation = gaussian(raw_distances(features)[0], width=1.0)
         np.fill_diagonal(propagation, 0.0)
         sums = propagation.sum(axis=1)
         # A sample so far from all others that its row is zero keeps its own labels.

@@ -13,10 +13,10 @@ from scipy.special import softmax
 from sklearn.utils._param_validation import Interval
 
 from conle.binarisation import binarise
-from conle.enhancers.base import Features, LabelEnhancer, LogicalLabels, Recovered
+from conle.enhancers.base import Features, InductiveEnhancer, LogicalLabels, Recovered
 
 
-class Uniform(LabelEnhancer):
+class Uniform(InductiveEnhancer):
     """Every label describes every sample equally: 1/c."""
 
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
@@ -26,7 +26,7 @@ class Uniform(LabelEnhancer):
         return np.full(logical_labels.shape, 1 / logical_labels.shape[1])
 
 
-class SoftmaxLabels(LabelEnhancer):
+class SoftmaxLabels(InductiveEnhancer):
     """The softmax of the logical labels: e for a relevant label against 1 for an irrelevant one."""
 
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
@@ -36,13 +36,14 @@ class SoftmaxLabels(LabelEnhancer):
         return softmax(logical_labels, axis=1)
 
 
-class LabelPosterior(LabelEnhancer):
+class LabelPosterior(InductiveEnhancer):
     """Posterior mean of the distribution given only how many labels of a sample are relevant.
 
     D has a symmetric Dirichlet(a) prior, a chosen by maximum likelihood of the observed numbers
-    of relevant labels under the binarisation (the smallest such a, where several are). A sample
-    with k relevant labels is recovered as M_k / k for each of them and (1 - M_k) / (c - k) for
-    each other, where M_k = E[mass of the k largest degrees | binarising gives k relevant labels].
+    of relevant labels under the binarisation (of several such a, as where all samples have one
+    number, the nearest to 1, the uniform Dirichlet). A sample with k relevant labels is recovered
+    as M_k / k for each of them and (1 - M_k) / (c - k) for each other, where
+    M_k = E[mass of the k largest degrees | binarising gives k relevant labels].
 
     Both expectations are taken over the same Monte Carlo draws for every fit with one seed. A k
     that binarising does not produce at the chosen a takes M_k from the nearest a on the grid at
@@ -108,7 +109,11 @@ class LabelPosterior(LabelEnhancer):
         )
         # Half a draw keeps a k that was not drawn possible, and unlikely.
         probabilities = (drawn + 0.5) / (drawn + 0.5).sum(axis=1, keepdims=True)
-        best = int(np.argmax(np.log(probabilities) @ observed))
+        likelihood = np.log(probabilities) @ observed
+        best = min(
+            np.flatnonzero(likelihood == likelihood.max()),
+            key=lambda index: abs(np.log(concentrations[index])),
+        )
         self.concentration_ = float(concentrations[best])
         self.relevant_mass_ = np.arange(labels + 1) / labels
         for k in range(1, labels):

@@ -66,6 +66,7 @@ METHODS = {
 }
 # Settings of the whole run that a method takes if it has them.
 RUN_SETTINGS = ("threshold", "device", "seed")
+ABLATIONS = ("conle_h", "conle_l")
 BASELINES = ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
 REFERENCES = ("uniform", "softmax_labels", "label_posterior")
 
@@ -77,7 +78,8 @@ def make_enhancer(
 
     Args:
         name: a key of `METHODS`.
-        hyperparameters: of the method; defaults where left out.
+        hyperparameters: of the method; defaults where left out. They may hold a seed, device or
+            threshold of the method's own.
         run_settings: settings of the whole run (seed, device, threshold); a method takes those
             it has.
 
@@ -89,7 +91,16 @@ def make_enhancer(
     """
     if name not in METHODS:
         raise ValueError(f"there is no method {name!r}{suggestion(name, METHODS)}")
+    unknown = sorted(set(run_settings) - set(RUN_SETTINGS))
+    if unknown:
+        raise ValueError(
+            f"{unknown[0]!r} is no setting of a run{suggestion(unknown[0], RUN_SETTINGS)}"
+        )
     method = METHODS[name]
+    if not isinstance(hyperparameters or {}, Mapping):
+        raise ValueError(
+            f"{method.parameters} must be a block of hyperparameters, not {hyperparameters!r}"
+        )
     known = method.enhancer_class._get_param_names()
     settable = [key for key in known if key not in method.fixed]
     values = {key: value for key, value in run_settings.items() if key in known}

@@ -60,12 +60,15 @@ def contrastive_loss(
     negatives_of_z = zz.sum(dim=-1) + zq.sum(dim=-1)
     negatives_of_q = qq.sum(dim=-1) + zq.sum(dim=-2)
 
-    # A row without negatives is padding, or alone in its batch.
-    has_negatives = negatives_of_z > 0
+    # A sample that is alone in its batch has no negatives and no term; nor has padding.
+    if present is None:
+        has_term = torch.full(z.shape[:-1], z.shape[-2] > 1, device=z.device)
+    else:
+        has_term = present & (present.sum(dim=-1, keepdim=True) > 1)
     log_negatives = [
-        torch.where(has_negatives, negatives, 1.0).log()
+        torch.where(has_term, negatives, 1.0).log()
         for negatives in (negatives_of_z, negatives_of_q)
     ]
     per_sample = log_negatives[0] + log_negatives[1] - 2 * positive
-    total = torch.where(has_negatives, per_sample, 0.0).sum(dim=-1)
-    return total / has_negatives.sum(dim=-1).clamp(min=1)
+    total = torch.where(has_term, per_sample, 0.0).sum(dim=-1)
+    return total / has_term.sum(dim=-1).clamp(min=1)

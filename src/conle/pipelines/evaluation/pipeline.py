@@ -21,21 +21,8 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
     nodes = []
     for dataset in datasets:
         for method in methods:
-            cell, tags = f"{dataset}.{method}", [dataset, method]
-            nodes.append(
-                Node(
-                    for_cell(score_folds, dataset=dataset, method=method),
-                    inputs=[
-                        f"{dataset}.label_distributions",
-                        f"{cell}.recovered",
-                        "params:protocol",
-                    ],
-                    outputs=f"{cell}.scores",
-                    name="score",
-                    namespace=cell,
-                    tags=tags,
-                )
-            )
+            cell = f"{dataset}.{method}"
+            nodes.append(score_node(dataset, method))
             if METHODS[method].trained:
                 nodes.append(
                     Node(
@@ -44,7 +31,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                         outputs=f"{cell}.training_curves",
                         name="draw_training_curves",
                         namespace=cell,
-                        tags=tags,
+                        tags=[dataset, method],
                     )
                 )
         nodes.append(
@@ -77,3 +64,15 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
         ),
     ]
     return Pipeline(nodes, tags="evaluation")
+
+
+def score_node(dataset: str, cell: str) -> Node:
+    """The node that scores what the recovery of a cell (dataset and method) recovered."""
+    return Node(
+        for_cell(score_folds, dataset=dataset, cell=cell),
+        inputs=[f"{dataset}.label_distributions", f"{dataset}.{cell}.recovered"],
+        outputs=f"{dataset}.{cell}.scores",
+        name="score",
+        namespace=f"{dataset}.{cell}",
+        tags=[dataset, cell],
+    )

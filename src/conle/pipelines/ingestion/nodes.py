@@ -170,7 +170,7 @@ def describe(
 
 def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], what: str, place: str) -> np.ndarray:
     """The matrix that a file holds under one of the keys, as finite float64."""
-    matrix = _find(raw, keys)
+    matrix = _find(raw, keys, place)
     if matrix is None:
         held = ", ".join(sorted(key for key in raw if not key.startswith("__"))) or "nothing"
         raise DataError(
@@ -192,7 +192,7 @@ def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], what: str, place: str
 
 def _given_logical_labels(raw: Mapping[str, Any], shape: tuple[int, int], place: str) -> np.ndarray:
     """The file's own logical labels, or a matrix without columns."""
-    if _find(raw, LOGICAL_LABEL_KEYS) is None:
+    if _find(raw, LOGICAL_LABEL_KEYS, place) is None:
         return np.empty((shape[0], 0), dtype=np.int8)
     given = _matrix(raw, LOGICAL_LABEL_KEYS, "logical labels", place)
     if given.shape != shape:
@@ -203,9 +203,21 @@ def _given_logical_labels(raw: Mapping[str, Any], shape: tuple[int, int], place:
     return given.astype(np.int8)
 
 
-def _find(raw: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    by_lower_case = {key.lower(): value for key, value in raw.items()}
-    return next((by_lower_case[key] for key in keys if key in by_lower_case), None)
+def _find(raw: Mapping[str, Any], keys: tuple[str, ...], place: str) -> Any:
+    """The variable under the first of the keys that the file has, or None.
+
+    MATLAB's scalars are matrices of one element: a `d` or an `l` of that size is a number, not
+    the distributions or the labels.
+    """
+    for key in keys:
+        names = [name for name in raw if name.lower() == key and np.size(raw[name]) != 1]
+        if len(names) > 1:
+            raise DataError(
+                f"{place}: {' and '.join(names)} could both be meant; leave one of them in the file"
+            )
+        if names:
+            return raw[names[0]]
+    return None
 
 
 def _refuse_rows(

@@ -2,13 +2,21 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.base import FoldRecovery, LabelEnhancer, ProgressCallback, Split
+from conle.enhancers.base import (
+    DivergenceError,
+    FoldRecovery,
+    LabelEnhancer,
+    ProgressCallback,
+    Split,
+)
 from conle.enhancers.registry import make_enhancer
+from conle.errors import ParameterError
 from conle.pipelines.recovery.cost import measured_cost
 
 # Repeat and fold of a fit to all rows, which belongs to no fold.
@@ -27,6 +35,7 @@ def recover(
     *,
     dataset: str,
     method: str,
+    overrides: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Recover the distributions of every test fold.
 
@@ -42,17 +51,27 @@ def recover(
         seed: of the method's random choices.
         dataset: its name, for the progress bar.
         method: its name.
+        overrides: hyperparameters that take precedence.
 
     Returns:
-        Columns repeat, fold, sample and one per label: the recovered rows of each test fold; and
-        what it cost (`measured_cost`).
+        Columns protocol, fitted_on ("training_folds" or "all"), repeat, fold, sample and one per
+        label: the recovered rows of each test fold; and what it cost (`measured_cost`).
+
+    Raises:
+        ParameterError: the training diverged.
     """
     recovered, cost, _ = _recover(
         features,
         logical_labels,
         folds,
         protocol,
-        make_enhancer(method, hyperparameters, threshold=threshold, device=device, seed=seed),
+        make_enhancer(
+            method,
+            {**hyperparameters, **overrides},
+            threshold=threshold,
+            device=device,
+            seed=seed,
+        ),
         f"{dataset} {method}",
     )
     return recovered, cost
@@ -70,6 +89,7 @@ def train_and_recover(
     *,
     dataset: str,
     method: str,
+    overrides: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[pd.DataFrame, dict[str, float], dict[str, np.ndarray], pd.DataFrame]:
     """`recover`, for a method with weights and training curves.
 
@@ -83,15 +103,27 @@ def train_and_recover(
         logical_labels,
         folds,
         protocol,
-        make_enhancer(method, hyperparameters, threshold=threshold, device=device, seed=seed),
+        make_enhancer(
+            method,
+            {**hyperparameters, **overrides},
+            threshold=threshold,
+            device=device,
+            seed=seed,
+        ),
         f"{dataset} {method}",
     )
-    fitted = (
-        [ALL_ROWS]
-        if protocol == "transductive"
-        else list(folds[["repeat", "fold"]].drop_duplicates().itertuples(index=False, name=None))
-    )
-    curves = pd.concat(
+    fitted = [ALL_ROWS] if protocol == "transductive" else folds_of(folds)
+    return recovered, cost, recovery.weights, curves_table(recovery, fitted)
+
+
+def folds_of(folds: pd.DataFrame) -> list[tuple[int, int]]:
+    """Repeat and fold of every test fold, in their order."""
+    return list(folds[["repeat", "fold"]].drop_duplicates().itertuples(index=False, name=None))
+
+
+def curves_table(recovery: FoldRecovery, fitted: list[tuple[int, int]]) -> pd.DataFrame:
+    """What was followed in training, with the columns quantity, repeat, fold, step, value."""
+    return pd.concat(
         [
             pd.DataFrame(
                 {
@@ -102,12 +134,11 @@ def train_and_recover(
                     "value": values.astype(np.float64),
                 }
             )
-            for (repeat, fold), fold_curves in zip(fitted, recovery.curves, strict=True)
-            for quantity, (steps, values) in fold_curves.items()
+            for (repeat, fold), curves in zip(fitted, recovery.curves, strict=True)
+            for quantity, (steps, values) in curves.items()
         ],
         ignore_index=True,
     )
-    return recovered, cost, recovery.weights, curves
 
 
 def _recover(
@@ -120,9 +151,15 @@ def _recover(
 ) -> tuple[pd.DataFrame, dict[str, float], FoldRecovery]:
     X, L = features.to_numpy(), logical_labels.to_numpy()
     tests = [test.to_numpy() for _, test in folds.groupby(["repeat", "fold"], sort=False)["sample"]]
-    with measured_cost() as cost, _progress_bar(description) as on_progress:
-        recovery, rows = _recover_tests(enhancer, X, L, tests, protocol, on_progress)
+    try:
+        with measured_cost() as cost, progress_bar(description) as on_progress:
+            recovery, rows = _recover_tests(enhancer, X, L, tests, protocol, on_progress)
+    except DivergenceError as error:
+        raise ParameterError(f"{description}: {error}") from error
+    on_all = protocol == "transductive" or not enhancer.inductive
     recovered = folds[["repeat", "fold", "sample"]].reset_index(drop=True)
+    recovered.insert(0, "protocol", protocol)
+    recovered.insert(1, "fitted_on", "all" if on_all else "training_folds")
     recovered[list(logical_labels.columns)] = np.concatenate(rows)
     return recovered, cost, recovery
 
@@ -145,7 +182,7 @@ def _recover_tests(
 
 
 @contextmanager
-def _progress_bar(description: str) -> Iterator[ProgressCallback]:
+def progress_bar(description: str) -> Iterator[ProgressCallback]:
     """A progress bar on the terminal; nothing where there is none."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

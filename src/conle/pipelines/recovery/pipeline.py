@@ -1,6 +1,8 @@
 """Recovery: one node per dataset and method, the folds inside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
@@ -14,34 +16,46 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
 
     The namespace of a node is <dataset>.<method>. None has the label distributions as an input.
     """
-    nodes = []
-    for dataset in datasets:
-        for name in methods:
-            method, cell = METHODS[name], f"{dataset}.{name}"
-            outputs = [f"{cell}.recovered", f"{cell}.cost"]
-            if method.trained:
-                outputs += [f"{cell}.weights", f"{cell}.curves"]
-            nodes.append(
-                Node(
-                    for_cell(
-                        train_and_recover if method.trained else recover,
-                        dataset=dataset,
-                        method=name,
-                    ),
-                    inputs=[
-                        f"{dataset}.features",
-                        f"{dataset}.logical_labels",
-                        f"{dataset}.folds",
-                        f"params:{method.parameters}",
-                        "params:protocol",
-                        "params:threshold",
-                        "params:device",
-                        "params:seed",
-                    ],
-                    outputs=outputs,
-                    name="recover",
-                    namespace=cell,
-                    tags=[dataset, name],
-                )
-            )
-    return Pipeline(nodes, tags="recovery")
+    return Pipeline(
+        [recovery_node(dataset, method, method) for dataset in datasets for method in methods]
+    )
+
+
+def recovery_node(
+    dataset: str,
+    cell: str,
+    method: str,
+    overrides: Mapping[str, Any] = MappingProxyType({}),
+) -> Node:
+    """The node that recovers a dataset with a method.
+
+    Args:
+        dataset: its name.
+        cell: what the artifacts are named after; the method's name unless it is varied.
+        method: its name.
+        overrides: hyperparameters that take precedence over the method's block.
+    """
+    trained = METHODS[method].trained
+    outputs = ["recovered", "cost", *(["weights", "curves"] if trained else [])]
+    return Node(
+        for_cell(
+            train_and_recover if trained else recover,
+            dataset=dataset,
+            method=method,
+            overrides=overrides,
+        ),
+        inputs=[
+            f"{dataset}.features",
+            f"{dataset}.logical_labels",
+            f"{dataset}.folds",
+            f"params:{METHODS[method].parameters}",
+            "params:protocol",
+            "params:threshold",
+            "params:device",
+            "params:seed",
+        ],
+        outputs=[f"{dataset}.{cell}.{output}" for output in outputs],
+        name="recover",
+        namespace=f"{dataset}.{cell}",
+        tags=["method", "recovery", dataset, cell],
+    )

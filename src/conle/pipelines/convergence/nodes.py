@@ -1,0 +1,132 @@
+"""Following ConLE's training epoch by epoch."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from conle.enhancers.registry import make_enhancer
+from conle.measures import score
+from conle.pipelines.recovery.nodes import curves_table, folds_of, progress_bar
+
+CONVERGENCE_COLUMNS = ["dataset", "quantity", "epoch", "mean", "std", "folds"]
+
+
+def trace_training(
+    features: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    folds: pd.DataFrame,
+    hyperparameters: Mapping[str, Any],
+    epochs: int,
+    repeats: int,
+    device: str,
+    seed: int,
+    *,
+    dataset: str,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Train ConLE for a fixed number of epochs and recover the test rows after each.
+
+    Args:
+        features: samples x features.
+        logical_labels: samples x labels.
+        folds: columns repeat, fold, sample.
+        hyperparameters: of ConLE; stopping and steps are set here.
+        epochs: to train.
+        repeats: of the folds that are followed, from the first.
+        device: "auto", "cpu" or "cuda".
+        seed: of ConLE.
+        dataset: its name, for the progress bar.
+
+    Returns:
+        Columns repeat, fold, epoch, sample and one per label: the recovered test rows after each
+        epoch; and the terms of the objective, columns quantity, repeat, fold, epoch, value.
+    """
+    folds = folds[folds["repeat"] <= repeats]
+    everything = np.arange(len(features))
+    splits = [
+        (np.setdiff1d(everything, test), test.to_numpy())
+        for _, test in folds.groupby(["repeat", "fold"], sort=False)["sample"]
+    ]
+    batches = -(-len(splits[0][0]) // hyperparameters["batch_size"])
+    enhancer = make_enhancer(
+        "conle",
+        {
+            **hyperparameters,
+            "stopping": "fixed",
+            "steps": epochs * batches,
+            "snapshot_every": batches,
+        },
+        device=device,
+        seed=seed,
+    )
+    with progress_bar(f"{dataset} convergence") as on_progress:
+        recovery = enhancer.recover_folds(
+            features.to_numpy(), logical_labels.to_numpy(), splits, on_progress
+        )
+    recovered = pd.concat(
+        [
+            pd.DataFrame(rows, columns=logical_labels.columns).assign(
+                repeat=repeat, fold=fold, epoch=step // batches, sample=test
+            )
+            for (repeat, fold), (_, test), snapshots in zip(
+                folds_of(folds), splits, recovery.snapshots, strict=True
+            )
+            for step, rows in snapshots.items()
+        ],
+        ignore_index=True,
+    )
+    curves = curves_table(recovery, folds_of(folds))
+    curves["epoch"] = (curves.pop("step") - 1) // batches + 1
+    keys = ["quantity", "repeat", "fold", "epoch"]
+    curves = curves.groupby(keys, sort=False, as_index=False)["value"].mean()
+    return recovered[["repeat", "fold", "epoch", "sample", *logical_labels.columns]], curves
+
+
+def score_epochs(
+    label_distributions: pd.DataFrame,
+    recovered_by_epoch: pd.DataFrame,
+    objective_by_epoch: pd.DataFrame,
+    *,
+    dataset: str,
+) -> pd.DataFrame:
+    """Put the measures of every epoch beside the terms of the objective.
+
+    Args:
+        label_distributions: the true ones, read for the scores alone.
+        recovered_by_epoch: columns repeat, fold, epoch, sample and one per label.
+        objective_by_epoch: columns quantity, repeat, fold, epoch, value.
+        dataset: its name.
+
+    Returns:
+        Columns dataset, quantity (a term of the objective or a measure), epoch, mean, std, folds.
+    """
+    labels = list(label_distributions.columns)
+    scores = [
+        {"quantity": measure, "epoch": epoch, "value": value}
+        for (_, _, epoch), test in recovered_by_epoch.groupby(["repeat", "fold", "epoch"])
+        for measure, value in score(
+            label_distributions.loc[test["sample"], labels].to_numpy(), test[labels].to_numpy()
+        ).items()
+    ]
+    table = pd.concat([objective_by_epoch, pd.DataFrame(scores)], ignore_index=True)
+    values = table.groupby(["quantity", "epoch"], sort=False)["value"]
+    summary = values.agg(mean="mean", std="std", folds="count").reset_index()
+    return summary.assign(dataset=dataset)[CONVERGENCE_COLUMNS]
+
+
+def collect_convergence(*tables: pd.DataFrame) -> pd.DataFrame:
+    """Put the tables of all datasets into one."""
+    return pd.concat(tables, ignore_index=True)
+
+
+def draw_convergence(convergence: pd.DataFrame) -> Any:
+    """Draw the table.
+
+    Returns:
+        A Matplotlib figure.
+    """
+    # Imported where it is used: matplotlib takes long to load.
+    from conle import figures
+
+    return figures.convergence_curves(convergence)

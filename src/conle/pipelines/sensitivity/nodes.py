@@ -1,0 +1,40 @@
+"""From the scores of a grid to one table."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from conle.pipelines.evaluation.nodes import summarise
+
+SENSITIVITY_COLUMNS = ["dataset", "parameter", "setting", "measure", "mean", "std", "folds"]
+
+
+def collect_sensitivity(
+    *scores: pd.DataFrame, settings: Mapping[str, tuple[str, float]]
+) -> pd.DataFrame:
+    """Mean and standard deviation over the folds of every setting.
+
+    Args:
+        scores: of the cells of the grid.
+        settings: by cell, the hyperparameter that was varied and its value.
+
+    Returns:
+        Columns dataset, parameter, setting, measure, mean, std, folds.
+    """
+    summary = summarise(pd.concat(scores, ignore_index=True))
+    summary["parameter"] = summary["method"].map(lambda cell: settings[cell][0])
+    summary["setting"] = summary["method"].map(lambda cell: settings[cell][1])
+    return summary[SENSITIVITY_COLUMNS]
+
+
+def draw_sensitivity(sensitivity: pd.DataFrame) -> Any:
+    """Draw the table.
+
+    Returns:
+        A Matplotlib figure.
+    """
+    # Imported where it is used: matplotlib takes long to load.
+    from conle import figures
+
+    return figures.sensitivity_curves(sensitivity)

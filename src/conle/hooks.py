@@ -48,14 +48,12 @@ class RunParameters:
         for node in pipeline.nodes:
             if "recovery" not in node.tags:
                 continue
-            bound = node.func.keywords
-            method = bound["method"]
+            method = node.func.keywords["method"]
+            block = catalog.load(f"params:{METHODS[method].parameters}")
+            settings = {name: catalog.load(f"params:{name}") for name in RUN_SETTINGS}
             try:
-                make_enhancer(
-                    method,
-                    {**catalog.load(f"params:{METHODS[method].parameters}"), **bound["overrides"]},
-                    **{name: catalog.load(f"params:{name}") for name in RUN_SETTINGS},
-                )
+                make_enhancer(method, block, **settings)
+                make_enhancer(method, {**block, **node.func.keywords["overrides"]}, **settings)
             except ValueError as error:
                 raise ParameterError(f"{method}: {error}") from None
         # The source of a dataset is no input of a node: it is read to tag its MLflow runs.

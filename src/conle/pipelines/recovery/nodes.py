@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def recover(
     *,
     dataset: str,
     method: str,
-    overrides: Mapping[str, Any] = MappingProxyType({}),
+    overrides: Mapping[str, Any] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, float]]:
     """Recover the distributions of every test fold.
 
@@ -67,7 +66,7 @@ def recover(
         protocol,
         make_enhancer(
             method,
-            {**hyperparameters, **overrides},
+            {**hyperparameters, **(overrides or {})},
             threshold=threshold,
             device=device,
             seed=seed,
@@ -89,7 +88,7 @@ def train_and_recover(
     *,
     dataset: str,
     method: str,
-    overrides: Mapping[str, Any] = MappingProxyType({}),
+    overrides: Mapping[str, Any] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, float], dict[str, np.ndarray], pd.DataFrame]:
     """`recover`, for a method with weights and training curves.
 
@@ -105,7 +104,7 @@ def train_and_recover(
         protocol,
         make_enhancer(
             method,
-            {**hyperparameters, **overrides},
+            {**hyperparameters, **(overrides or {})},
             threshold=threshold,
             device=device,
             seed=seed,

@@ -1,7 +1,6 @@
 """Recovery: one node per dataset and method, the folds inside it."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from kedro.pipeline import Node, Pipeline
@@ -25,7 +24,7 @@ def recovery_node(
     dataset: str,
     cell: str,
     method: str,
-    overrides: Mapping[str, Any] = MappingProxyType({}),
+    overrides: Mapping[str, Any] | None = None,
 ) -> Node:
     """The node that recovers a dataset with a method.
 
@@ -42,7 +41,7 @@ def recovery_node(
             train_and_recover if trained else recover,
             dataset=dataset,
             method=method,
-            overrides=overrides,
+            overrides=dict(overrides or {}),
         ),
         inputs=[
             f"{dataset}.features",

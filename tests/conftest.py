@@ -49,7 +49,10 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        shutil.copytree(REPOSITORY / "conf", folder / "conf")
+        shutil.copytree(
+            REPOSITORY / "conf", folder / "conf", ignore=shutil.ignore_patterns("local")
+        )
+        (folder / "conf" / "local").mkdir()
         shutil.copy(REPOSITORY / "pyproject.toml", folder)
         shutil.copy(REPOSITORY / ".telemetry", folder)
         shutil.copytree(

@@ -10,3 +10,22 @@ def test_python_example_runs(request, capsys):
     exec(compile(example, "README.md", "exec"), names)
     np.testing.assert_allclose(names["D"].sum(axis=1), 1)
     assert "kl_divergence" in capsys.readouterr().out
+
+
+def test_files_it_names_are_there(request):
+    root = request.config.rootpath
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(([^)#]+)\)", readme)
+    assert linked
+    named = re.findall(r"`((?:conf|src|tests|data/01_raw|benchmarks)/[^`*]*)`", readme)
+    for path in [*linked, *named]:
+        assert (root / path).exists(), path
+    assert "<!--" not in readme
+
+
+def test_commands_name_pipelines_and_parameters_that_exist(request):
+    root = request.config.rootpath
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    registry = (root / "src" / "conle" / "pipeline_registry.py").read_text(encoding="utf-8")
+    for pipeline in re.findall(r"--pipeline=(\w+)", readme):
+        assert f'"{pipeline}"' in registry

@@ -329,6 +329,17 @@ def test_mistakes_end_in_one_message_before_any_work(project, arguments, message
         assert tracked(project)[1] == []
 
 
+def test_a_misspelt_parameter_in_a_file(project):
+    """A user's own parameters are welcome there."""
+    local = project.folder / "conf" / "local" / "parameters.yml"
+    local.write_text("my_cutoff: 3\n")
+    assert project.run("ingestion").returncode == 0
+    local.write_text("repeat: 3\n")
+    run = project.run("ingestion")
+    assert run.returncode == 1
+    assert "no parameter 'repeat'; did you mean 'repeats'" in run.stderr
+
+
 def test_bad_data_ends_in_one_message_and_no_open_run(project):
     project.write_raw("Bad", np.zeros((20, 2)), np.full((20, 3), 0.4))
     run = project.run(datasets="Artificial+Bad")

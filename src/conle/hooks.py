@@ -117,7 +117,7 @@ class RunParameters:
                 raise ParameterError(
                     f"there is no parameter {name!r}{suggestion(name, configured)}"
                 )
-            if name not in own and get_close_matches(name, own, n=1):
+            if name not in own and get_close_matches(name, own, n=1, cutoff=0.8):
                 raise ParameterError(f"there is no parameter {name!r}{suggestion(name, own)}")
 
 

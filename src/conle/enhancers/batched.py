@@ -146,18 +146,12 @@ class BatchedEnhancer(InductiveEnhancer):
         return None
 
     def _check_every(self) -> int | None:
-        """Steps between two checks of `_agreement`; the best weights by it are kept."""
-        return None
+        """Steps between two checks of the agreement of the recovered training rows with L.
 
-    def _agreement(
-        self,
-        networks: nn.Module,
-        features: Float[Tensor, "folds samples features"],
-        logical_labels: Float[Tensor, "folds samples labels"],
-        is_training: Bool[Tensor, "folds samples"],
-    ) -> Float[Tensor, " folds"]:
-        """How well each fold's recovery of its training rows agrees with their labels."""
-        raise NotImplementedError
+        A subclass that checks has a method `_agreement`, which gives one value per fold; the
+        weights of its first maximum are kept.
+        """
+        return None
 
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
         rows = np.arange(len(features))

@@ -103,8 +103,12 @@ def recovery_as_colours(
         axes.set(title=title, xlabel=axis_names[0])
         axes.label_outer()
         axes.set_box_aspect(1)
-    for axes in grid.ravel()[len(panels) :]:
-        axes.remove()
+    for number in range(len(panels), rows * columns):
+        grid.ravel()[number].remove()
+        # The panel above is now the lowest of its column.
+        above = grid.ravel()[number - columns]
+        above.tick_params(labelbottom=True)
+        above.set_xlabel(axis_names[0])
     for axes in grid[:, 0]:
         axes.set_ylabel(axis_names[1])
     figure.suptitle(f"{dataset}: degrees of labels 1, 2 and 3 as red, green and blue")
@@ -139,12 +143,16 @@ def recovery_as_bars(
         axes.set_xticks(position, range(1, len(labels) + 1))
     for axes in grid[len(shown) :]:
         axes.remove()
-    figure.supxlabel("label")
+    for axes in grid[max(0, len(shown) - 2) : len(shown)]:
+        axes.set_xlabel("label")
     figure.supylabel("description degree")
+    figure.suptitle(f"{dataset}: true and recovered degrees of a few samples")
     figure.legend(
-        *grid[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(panels)
+        *grid[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=min(len(panels), PANELS_IN_A_ROW),
+        frameon=False,
     )
-    figure.suptitle(dataset, x=0.05, ha="left")
     return figure
 
 

@@ -7,7 +7,7 @@ import pytest
 from conle.enhancers.registry import make_enhancer
 from conle.errors import ParameterError
 from conle.pipelines.recovery.cost import measured_cost
-from conle.pipelines.recovery.nodes import recover, train_and_recover
+from conle.pipelines.recovery.nodes import recover
 from conle.pipelines.splitting.nodes import make_folds
 
 SHORT = {"steps": 20, "batch_size": 16}
@@ -47,7 +47,7 @@ def test_cross_validation_fits_to_the_training_rows_of_each_fold(tables):
 
 def test_transductive_protocol_fits_once_to_all_rows(tables):
     features, labels, folds = tables
-    recovered, _, weights, curves = run(train_and_recover, tables, SHORT, "transductive", "conle")
+    recovered, _, weights, curves = run(recover, tables, SHORT, "transductive", "conle")
     expected = make_enhancer("conle", SHORT, device="cpu").fit_transform(features, labels)
     np.testing.assert_allclose(
         recovered[["a", "b", "c", "d"]], expected[folds["sample"]], atol=1e-7
@@ -58,7 +58,7 @@ def test_transductive_protocol_fits_once_to_all_rows(tables):
 
 
 def test_weights_and_curves_of_every_fold_are_kept(tables):
-    _, _, weights, curves = run(train_and_recover, tables, SHORT, "cross_validation", "conle")
+    _, _, weights, curves = run(recover, tables, SHORT, "cross_validation", "conle")
     assert all(len(array) == 8 for array in weights.values())
     loss = curves[curves["quantity"] == "loss"]
     assert len(loss) == 8 * 20
@@ -95,11 +95,11 @@ def test_transductive_methods_are_fitted_to_all_rows_in_any_protocol(tables):
 def test_divergence_names_the_dataset_and_the_method(tables):
     wild = {**SHORT, "reading": "raw", "reduction": "sum", "learning_rate": 1e6}
     with pytest.raises(ParameterError, match=r"Toy conle: ConLE diverged: .* not finite at step"):
-        run(train_and_recover, tables, wild, "cross_validation", "conle")
+        run(recover, tables, wild, "cross_validation", "conle")
 
 
 def test_overrides_take_precedence(tables):
-    _, _, _, curves = train_and_recover(
+    _, _, _, curves = recover(
         *tables,
         SHORT,
         "cross_validation",

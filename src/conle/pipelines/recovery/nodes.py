@@ -14,7 +14,7 @@ from conle.enhancers.base import (
     ProgressCallback,
     Split,
 )
-from conle.enhancers.registry import make_enhancer
+from conle.enhancers.registry import METHODS, make_enhancer
 from conle.errors import ParameterError
 from conle.pipelines.recovery.cost import measured_cost
 
@@ -35,7 +35,7 @@ def recover(
     dataset: str,
     method: str,
     overrides: Mapping[str, Any] | None = None,
-) -> tuple[pd.DataFrame, dict[str, float]]:
+) -> tuple:
     """Recover the distributions of every test fold.
 
     Args:
@@ -54,48 +54,13 @@ def recover(
 
     Returns:
         Columns protocol, fitted_on ("training_folds" or "all"), repeat, fold, sample and one per
-        label: the recovered rows of each test fold; and what it cost (`measured_cost`).
+        label: the recovered rows of each test fold; what it cost (`measured_cost`); and, for a
+        method that is trained, its weights by name, their first axis over the folds, and its
+        curves with the columns quantity, repeat, fold, step, value (repeat and fold are 0 for a
+        fit to all rows).
 
     Raises:
         ParameterError: the training diverged.
-    """
-    recovered, cost, _ = _recover(
-        features,
-        logical_labels,
-        folds,
-        protocol,
-        make_enhancer(
-            method,
-            {**hyperparameters, **(overrides or {})},
-            threshold=threshold,
-            device=device,
-            seed=seed,
-        ),
-        f"{dataset} {method}",
-    )
-    return recovered, cost
-
-
-def train_and_recover(
-    features: pd.DataFrame,
-    logical_labels: pd.DataFrame,
-    folds: pd.DataFrame,
-    hyperparameters: Mapping[str, Any],
-    protocol: str,
-    threshold: float,
-    device: str,
-    seed: int,
-    *,
-    dataset: str,
-    method: str,
-    overrides: Mapping[str, Any] | None = None,
-) -> tuple[pd.DataFrame, dict[str, float], dict[str, np.ndarray], pd.DataFrame]:
-    """`recover`, for a method with weights and training curves.
-
-    Returns:
-        What `recover` returns; the weights by name, their first axis over the folds; and the
-        curves with the columns quantity, repeat, fold, step, value (repeat and fold are 0 for a
-        fit to all rows).
     """
     recovered, cost, recovery = _recover(
         features,
@@ -111,6 +76,8 @@ def train_and_recover(
         ),
         f"{dataset} {method}",
     )
+    if not METHODS[method].trained:
+        return recovered, cost
     fitted = [ALL_ROWS] if protocol == "transductive" else folds_of(folds)
     return recovered, cost, recovery.weights, curves_table(recovery, fitted)
 

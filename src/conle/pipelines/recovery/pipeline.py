@@ -7,7 +7,7 @@ from kedro.pipeline import Node, Pipeline
 
 from conle.enhancers.registry import METHODS
 from conle.pipelines import for_cell
-from conle.pipelines.recovery.nodes import recover, train_and_recover
+from conle.pipelines.recovery.nodes import recover
 
 
 def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline:
@@ -34,11 +34,12 @@ def recovery_node(
         method: its name.
         overrides: hyperparameters that take precedence over the method's block.
     """
-    trained = METHODS[method].trained
-    outputs = ["recovered", "cost", *(["weights", "curves"] if trained else [])]
+    outputs = ["recovered", "cost"]
+    if METHODS[method].trained:
+        outputs += ["weights", "curves"]
     return Node(
         for_cell(
-            train_and_recover if trained else recover,
+            recover,
             dataset=dataset,
             method=method,
             overrides=dict(overrides or {}),

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,7 @@ class Project:
         shutil.copytree(
             REPOSITORY / "data" / "01_raw" / "published", folder / "data" / "01_raw" / "published"
         )
+        shutil.copytree(REPOSITORY / "notebooks", folder / "notebooks")
         (folder / "src").mkdir()
 
     def kedro(self, *arguments: str) -> subprocess.CompletedProcess:
@@ -93,7 +95,13 @@ def project(tmp_path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def artificial_run(tmp_path_factory) -> tuple[Project, subprocess.CompletedProcess]:
+def make_project(tmp_path_factory) -> Callable[[str], Project]:
+    """For fixtures that share a project."""
+    return lambda name: Project(tmp_path_factory.mktemp(name))
+
+
+@pytest.fixture(scope="session")
+def artificial_run(make_project) -> tuple[Project, subprocess.CompletedProcess]:
     """A project after a short run on Artificial; tests must not change it."""
-    project = Project(tmp_path_factory.mktemp("artificial"))
+    project = make_project("artificial")
     return project, project.run()

@@ -142,9 +142,8 @@ def test_same_run_same_results_with_any_runner(artificial_run, project):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
-@pytest.fixture
-def toy(project):
-    """A project with a small dataset of three labels."""
+def write_toy(project):
+    """A small dataset of three labels."""
     generator = np.random.default_rng(1)
     project.write_raw(
         "Toy", generator.normal(size=(60, 5)), generator.dirichlet(np.ones(3), size=60)
@@ -152,16 +151,40 @@ def toy(project):
     return project
 
 
-def test_everything_and_then_the_evaluation_alone(toy):
-    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
-    missing = toy.run("evaluation", **parameters)
+@pytest.fixture
+def toy(project):
+    return write_toy(project)
+
+
+@pytest.fixture(scope="module")
+def everything(make_project):
+    """A project after `kedro run` on Toy; tests only add versions of what is there."""
+    project = write_toy(make_project("everything"))
+    return project, project.run("__default__", **EVERYTHING)
+
+
+EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5}
+
+
+def test_an_empty_catalog(toy):
+    missing = toy.run("evaluation", **EVERYTHING)
     assert missing.returncode == 1
     assert "no run has left them in the catalog yet:\n  Toy.conle.curves\n" in missing.stderr
     assert "Traceback" not in missing.stderr
 
-    run = toy.run("__default__", **parameters)
+    report = toy.run("report", **EVERYTHING)
+    assert report.returncode == 0, report.stderr
+    assert "Not in the report, no run has recovered them: Toy: conle, fcm, km" in report.stderr
+    page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
+    assert "12 cells are missing" in page
+    table = toy.newest("08_reporting/report/table3.csv").read_text(encoding="utf-8")
+    assert table.count("\n") == 1
+
+
+def test_everything_and_then_the_evaluation_alone(everything):
+    project, run = everything
     assert run.returncode == 0, run.stderr
-    before = toy.newest("08_reporting/results.parquet")
+    before = project.newest("08_reporting/results.parquet")
     results = pd.read_parquet(before)
     fitted_on = dict(zip(results["method"], results["fitted_on"], strict=True))
     inductive = {"conle", "levi_mlp", "uniform", "softmax_labels", "label_posterior"}
@@ -173,14 +196,60 @@ def test_everything_and_then_the_evaluation_alone(toy):
         "glle",
         "lesc",
     }
-    statuses = {run.data.tags.get("method"): run.info.status for run in tracked(toy)[1]}
+    statuses = {run.data.tags.get("method"): run.info.status for run in tracked(project)[1]}
     assert statuses == dict.fromkeys([None, *fitted_on], "FINISHED")
 
-    again = toy.run("evaluation", **parameters)
+    again = project.run("evaluation", **EVERYTHING)
     assert again.returncode == 0, again.stderr
-    after = toy.newest("08_reporting/results.parquet")
+    after = project.newest("08_reporting/results.parquet")
     assert after != before
     assert after.read_bytes() == before.read_bytes()
+
+
+def test_report_of_everything(everything):
+    """It has what was run, says that the ablations were not, and is in MLflow."""
+    project, run = everything
+    assert "report/report.html" in run.stdout
+    assert "no run has recovered them: Toy: conle_h, conle_l" in run.stderr
+    folder = project.folder / "data" / "08_reporting" / "report"
+    exhibits = {f"table{number}" for number in (1, 2, 3, 4)} | {"figure3", "figure4", "tests"}
+    for exhibit in exhibits | {"cost"}:
+        for suffix in (".tex", ".png", ".svg"):
+            assert list(folder.glob(f"{exhibit}{suffix}/*/{exhibit}{suffix}"))
+    table3 = pd.read_csv(project.newest("08_reporting/report/table3.csv"))
+    summary = pd.read_csv(project.newest("08_reporting/summary.csv"))
+    keys = ["method", "measure"]
+    measured = table3.set_index(keys)["mean"].sort_index()
+    pd.testing.assert_series_equal(measured, summary.set_index(keys)["mean"].sort_index())
+    table4 = pd.read_csv(project.newest("08_reporting/report/table4.csv"))
+    assert set(table4["method"]) == {"conle", "uniform", "softmax_labels", "label_posterior"}
+    cost = pd.read_csv(project.newest("08_reporting/report/cost.csv"))
+    assert set(cost["method"]) == set(summary["method"])
+    assert (cost["seconds"] > 0).all()
+
+    client, runs = tracked(project)
+    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    logged = {
+        item.path
+        for parent in parents
+        for item in client.list_artifacts(parent.info.run_id, "report")
+    }
+    assert {"report/report.html", "report/table3.csv", "report/table3.tex"} <= logged
+
+
+def test_notebook_of_the_results(everything):
+    import papermill
+
+    project, _ = everything
+    source = project.folder / "notebooks" / "results.ipynb"
+    assert len(json.loads(source.read_text(encoding="utf-8"))["cells"]) < 20
+    done = papermill.execute_notebook(
+        source, None, cwd=source.parent, kernel_name="python3", progress_bar=False
+    )
+    assert all(not cell.get("outputs") for cell in json.loads(source.read_text())["cells"])
+    shown = [output for cell in done.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in shown)
+    assert any("ConLE" in output.get("data", {}).get("text/html", "") for output in shown)
 
 
 def test_recovery_alone_leaves_no_open_run(toy):

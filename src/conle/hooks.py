@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import subprocess
 import time
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -15,15 +14,24 @@ from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
 from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
+from kedro.io.core import is_parameter
 from kedro.pipeline import Node, Pipeline
 
+from conle.datasets.environment import git_commit
+from conle.datasets.if_there import IfThere
 from conle.enhancers.registry import METHODS, RUN_SETTINGS, make_enhancer, suggestion
 from conle.errors import ParameterError, RawFileError
 from conle.measures import MEASURES
 from conle.options import PAPER_DATASETS, RunOptions, set_run_parameters
 
 # Catalog entries that come with the project.
-PUBLISHED_FILES = ("published_sizes", "published_recovery", "known_files")
+PUBLISHED_FILES = (
+    "published_sizes",
+    "published_recovery",
+    "published_ranks",
+    "published_ablation",
+    "known_files",
+)
 PACKAGE = __name__.split(".")[0]
 
 
@@ -56,14 +64,17 @@ class RunParameters:
                 make_enhancer(method, {**block, **node.func.keywords["overrides"]}, **settings)
             except ValueError as error:
                 raise ParameterError(f"{method}: {error}") from None
+        required = {
+            name
+            for name in pipeline.inputs()
+            if not is_parameter(name) and not isinstance(catalog.get(name), IfThere)
+        }
         # The source of a dataset is no input of a node: it is read to tag its MLflow runs.
-        read = pipeline.inputs() | {
+        required |= {
             f"{_cell(node)[0]}.source" for node in pipeline.nodes if "recovery" in node.tags
         }
         missing = [
-            name
-            for name in sorted(read - pipeline.all_outputs())
-            if not name.startswith("params:") and not catalog.exists(name)
+            name for name in sorted(required - pipeline.all_outputs()) if not catalog.exists(name)
         ]
         raw = [name.removesuffix(".raw") for name in missing if name.endswith(".raw")]
         if raw:
@@ -144,7 +155,7 @@ class ExperimentTracking:
         atexit.register(self._close_all, parent.info.run_id, "KILLED")
         os.environ[self.PARENT] = parent.info.run_id
         self._client().set_tag(
-            parent.info.run_id, "git_commit", _git_commit(run_params["project_path"])
+            parent.info.run_id, "git_commit", git_commit(run_params["project_path"])
         )
 
     @hook_impl
@@ -176,6 +187,8 @@ class ExperimentTracking:
             self._log_file(self._parent_id(), dataset_name, "tables")
         elif dataset_name in ("sensitivity_curves", "convergence_curves"):
             self._log_file(self._parent_id(), dataset_name, "pictures")
+        elif dataset_name.split(".")[0] == "report":
+            self._log_file(self._parent_id(), dataset_name, "report")
         elif kind == "recovery_picture":
             self._log_file(self._parent_id(), dataset_name, "pictures")
             for child in self._children(tags={"dataset": dataset_name.split(".")[0]}):
@@ -316,7 +329,8 @@ class RunReport:
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
         """Print the table of measures."""
-        if "summary" not in pipeline.all_outputs():
+        outputs = pipeline.all_outputs()
+        if not outputs & {"summary", "report"}:
             return
         import mlflow
         from rich.console import Console
@@ -324,20 +338,21 @@ class RunReport:
         console = Console()
         if not console.is_terminal:
             console = Console(width=180)
-        console.print(summary_table(catalog.load("summary")))
+        if "summary" in outputs:
+            console.print(summary_table(catalog.load("summary")))
         project = Path(run_params["project_path"])
 
         def saved(name: str) -> str:
             return os.path.relpath(catalog.get(name)._get_load_path(), project)
 
         pictures = sorted(
-            name
-            for name in pipeline.all_outputs()
-            if name.endswith((".recovery_picture", ".training_curves"))
+            name for name in outputs if name.endswith((".recovery_picture", ".training_curves"))
         )
         parent = os.environ.get(ExperimentTracking.PARENT)
-        lines = [f"Results   {saved('results')}", f"Summary   {saved('summary')}"]
-        lines += [f"Picture   {saved(name)}" for name in pictures]
+        shown = [(name.capitalize(), name) for name in ("results", "summary") if name in outputs]
+        shown += [("Picture", name) for name in pictures]
+        shown += [("Report", name) for name in ("report",) if name in outputs]
+        lines = [f"{title:<9} {saved(name)}" for title, name in shown]
         if parent is not None:
             lines.append(
                 f"MLflow    run {parent}; to compare runs: "
@@ -392,21 +407,6 @@ def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[prefix + name] = value
     return flat
-
-
-def _git_commit(project_path: str) -> str:
-    """The commit of the project, marked where files differ from it."""
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],
-            cwd=project_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError:
-        return "not in git"
-    return described.stdout.strip() if described.returncode == 0 else "not in git"
 
 
 def _shortened(uri: str, project: Path) -> str:

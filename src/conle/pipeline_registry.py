@@ -11,6 +11,7 @@ from conle.pipelines import (
     evaluation,
     ingestion,
     recovery,
+    reporting,
     sensitivity,
     splitting,
 )
@@ -21,9 +22,9 @@ def register_pipelines() -> dict[str, Pipeline]:
 
     Returns:
         `conle`, `baselines` and `ablation` run everything that their methods need, from the raw
-        files to the scored results, `__default__` the first two; all have the reference rows.
-        `sensitivity` and `convergence` do so for datasets of their own. The others are parts of
-        `__default__` and read what earlier runs left in the catalog.
+        files to the scored results; all have the reference rows. `__default__` runs the first two
+        and the report. `sensitivity` and `convergence` run for datasets of their own. `report`
+        and the parts of `__default__` read what earlier runs left in the catalog.
     """
     options = run_options()
     datasets = options.datasets
@@ -51,5 +52,6 @@ def register_pipelines() -> dict[str, Pipeline]:
         + sensitivity.create_pipeline(options.sensitivity),
         "convergence": prepared(options.convergence.datasets)
         + convergence.create_pipeline(options.convergence.datasets),
-        "__default__": from_raw_files(every_method),
+        "report": reporting.create_pipeline(datasets),
+        "__default__": from_raw_files(every_method) + reporting.create_pipeline(datasets),
     }

@@ -1,0 +1,257 @@
+"""From the scores that the catalog holds to tables, figures and the page."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from conle.measures import MEASURES
+from conle.pipelines.evaluation.nodes import RESULT_COLUMNS
+from conle.reporting import statistics, tables
+from conle.reporting.latex import latex_table
+
+# Modules that draw are imported where they are used: matplotlib takes long to load.
+
+logger = logging.getLogger(__name__)
+
+ABLATION_MEASURES = ("kl_divergence", "clark", "canberra", "intersection")
+MISSING_COLUMNS = ["dataset", "method", "reason"]
+
+
+def collect_available(
+    protocol: str,
+    repeats: int,
+    folds: int,
+    *scores: pd.DataFrame | None,
+    cells: Sequence[tuple[str, str]],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Put the scores of every cell that the catalog has into one results table.
+
+    Args:
+        protocol: of this run; cells of another are left out.
+        repeats: of this run.
+        folds: of this run; cells scored on other folds are left out.
+        scores: of the cells; None where no run has left any.
+        cells: dataset and method of each.
+
+    Returns:
+        The results table, and the cells that are not in it: dataset, method, reason.
+    """
+    expected = pd.MultiIndex.from_product(
+        [range(1, repeats + 1), range(1, folds + 1)], names=["repeat", "fold"]
+    )
+    found, missing = [], []
+    for (dataset, method), own in zip(cells, scores, strict=True):
+        if own is None:
+            missing.append((dataset, method, "no run has recovered them"))
+            continue
+        scored = pd.MultiIndex.from_frame(own[["repeat", "fold"]].drop_duplicates())
+        if set(own["protocol"]) == {protocol} and set(scored) == set(expected):
+            found.append(own)
+        else:
+            missing.append(
+                (
+                    dataset,
+                    method,
+                    f"recovered under {'/'.join(sorted(set(own['protocol'])))} on {len(scored)} "
+                    f"folds; this report is of {protocol} on {repeats} x {folds} folds",
+                )
+            )
+    empty = pd.DataFrame(columns=RESULT_COLUMNS).astype({"value": float})
+    results = pd.concat(found, ignore_index=True) if found else empty
+    table = pd.DataFrame(missing, columns=MISSING_COLUMNS)
+    for reason, rows in table.groupby("reason", sort=False):
+        names = "; ".join(
+            f"{dataset}: {', '.join(own)}"
+            for dataset, own in rows.groupby("dataset", sort=False)["method"]
+        )
+        logger.warning("Not in the report, %s: %s", reason, names)
+    return results, table
+
+
+def tabulate_datasets(
+    published_sizes: pd.DataFrame, *statistics: Mapping[str, Any] | None
+) -> pd.DataFrame:
+    """Table 1, of the datasets that were ingested."""
+    return tables.dataset_table([own for own in statistics if own is not None], published_sizes)
+
+
+def tabulate_recovery(
+    summary: pd.DataFrame,
+    comparison: pd.DataFrame,
+    *,
+    methods: Sequence[str],
+    measures: Sequence[str] = tuple(MEASURES),
+) -> pd.DataFrame:
+    """Table 3 or 4: the methods and measures of it."""
+    kept = summary[summary["measure"].isin(measures)]
+    return tables.recovery_table(kept, comparison, methods)
+
+
+def tabulate_cost(
+    *costs: Mapping[str, float] | None, cells: Sequence[tuple[str, str]]
+) -> pd.DataFrame:
+    """Time and memory of every cell that the catalog has."""
+    return tables.cost_table(
+        [
+            {"dataset": dataset, "method": method, **cost}
+            for (dataset, method), cost in zip(cells, costs, strict=True)
+            if cost is not None
+        ]
+    )
+
+
+def present_datasets(table: pd.DataFrame) -> tuple[str, Any, str]:
+    """Table 1 as LaTeX and as a figure (Matplotlib, and SVG text)."""
+    from conle.reporting import figures
+
+    shown = tables.grid_of(table.drop(columns="sha256"))
+    source = latex_table([("", shown)], "The datasets, here and published", "data")
+    return source, *_drawn(figures.dataset_sizes, table)
+
+
+def present_measures(table: pd.DataFrame) -> tuple[str, Any, str]:
+    """Table 2 as LaTeX and as a figure."""
+    from conle.reporting import figures
+
+    source = latex_table(
+        [("", tables.grid_of(table))],
+        "The measures of a true distribution d and a recovered one p",
+        "measures",
+    )
+    figure = figures.measure_curves()
+    return source, figure, figures.as_svg(figure)
+
+
+def present_recovery(table: pd.DataFrame, ranks: pd.DataFrame) -> tuple[str, Any, str]:
+    """Table 3 as LaTeX, a table for each measure, and the ranks as a figure."""
+    from conle.reporting import figures
+
+    source = _latex_by_measure(table, "Recovery, mean ± standard deviation", "recovery", ranks)
+    return source, *_drawn(figures.rank_map, table)
+
+
+def present_ablation(table: pd.DataFrame) -> tuple[str, Any, str]:
+    """Table 4 as LaTeX, a table for each measure, and as a figure."""
+    from conle.reporting import figures
+
+    source = _latex_by_measure(table, "ConLE without one of its losses", "ablation")
+    return source, *_drawn(figures.ablation_bars, table)
+
+
+def present_ranks(ranks: pd.DataFrame, wins: pd.DataFrame) -> str:
+    """Average ranks and the comparison with the published ConLE as LaTeX."""
+    return latex_table(
+        [("average ranks", tables.grid_of(ranks, 2)), ("cells", tables.grid_of(wins))],
+        "Against the published ConLE",
+        "ranks",
+    )
+
+
+def present_statistics(
+    recovery: pd.DataFrame, friedman: pd.DataFrame, wilcoxon: pd.DataFrame
+) -> tuple[str, Any, str]:
+    """The tests as LaTeX, and the critical-difference diagrams."""
+    from conle.reporting import figures
+
+    source = latex_table(
+        [
+            ("Friedman's test", tables.grid_of(friedman)),
+            ("Wilcoxon's test with Holm's correction", tables.grid_of(wilcoxon)),
+        ],
+        "Tests over the datasets",
+        "tests",
+    )
+    ranks = statistics.nemenyi(recovery)
+    figure = (
+        figures.critical_differences(ranks)
+        if ranks
+        else figures.note(f"No critical differences: {statistics.why_not(recovery)}")
+    )
+    return source, figure, figures.as_svg(figure)
+
+
+def present_sensitivity(table: pd.DataFrame | None) -> tuple[str, Any, str]:
+    """Figure 3 as LaTeX and as a figure, if the catalog has its table."""
+    from conle import figures
+
+    return _present_curves(
+        table,
+        figures.sensitivity_curves,
+        "sensitivity",
+        lambda: [
+            (f"{parameter}", tables.curve_table(own, "setting", "measure"))
+            for parameter, own in table.groupby("parameter", sort=False)
+        ],
+        "Recovery against the weights of the losses",
+    )
+
+
+def present_convergence(table: pd.DataFrame | None) -> tuple[str, Any, str]:
+    """Figure 4 as LaTeX and as a figure, if the catalog has its table."""
+    from conle import figures
+
+    return _present_curves(
+        table,
+        figures.convergence_curves,
+        "convergence",
+        lambda: [
+            (
+                "",
+                tables.curve_table(
+                    table[table["quantity"].isin(["loss", "canberra"])], "epoch", "quantity"
+                ),
+            )
+        ],
+        "Objective and Canberra distance against the epoch",
+    )
+
+
+def present_cost(table: pd.DataFrame) -> tuple[str, Any, str]:
+    """Time and memory as LaTeX and as a figure."""
+    from conle.reporting import figures
+
+    source = latex_table([("", tables.grid_of(table, 1))], "Time and memory of recovery", "cost")
+    return source, *_drawn(figures.cost_bars, table)
+
+
+def _drawn(draw: Callable[[pd.DataFrame], Any], table: pd.DataFrame) -> tuple[Any, str]:
+    from conle.reporting import figures
+
+    figure = figures.note("Nothing recovered yet") if table.empty else draw(table)
+    return figure, figures.as_svg(figure)
+
+
+def _latex_by_measure(
+    table: pd.DataFrame, caption: str, label: str, ranks: pd.DataFrame | None = None
+) -> str:
+    return latex_table(
+        [
+            (
+                f"{MEASURES[measure].title} {MEASURES[measure].arrow}",
+                tables.recovery_grid(table, measure, ranks),
+            )
+            for measure in dict.fromkeys(table["measure"])
+        ],
+        caption,
+        label,
+    )
+
+
+def _present_curves(
+    table: pd.DataFrame | None,
+    draw: Callable[[pd.DataFrame], Any],
+    pipeline: str,
+    parts: Callable[[], list[tuple[str, pd.DataFrame]]],
+    caption: str,
+) -> tuple[str, Any, str]:
+    from conle.reporting import figures
+
+    if table is None:
+        text = f"Not in the catalog yet: kedro run --pipeline={pipeline} makes it"
+        figure = figures.note(text)
+        return f"% {text}\n", figure, figures.as_svg(figure)
+    grids = [(part, tables.grid_of(own)) for part, own in parts()]
+    figure = draw(table)
+    return latex_table(grids, caption, pipeline), figure, figures.as_svg(figure)

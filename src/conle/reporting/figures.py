@@ -1,0 +1,215 @@
+"""The figures of the report, drawn without pyplot's global state."""
+
+import io
+from collections.abc import Mapping, Sequence
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from conle.enhancers.registry import METHODS
+from conle.measures import MEASURES
+from conle.reporting.tables import SIZES, method_title
+
+PANELS_IN_A_ROW = 4
+
+
+def as_svg(figure: Figure) -> str:
+    """The figure as SVG text, the same for the same figure: no date, no random names."""
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "conle"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()
+
+
+def note(text: str) -> Figure:
+    """A figure that says why there is none."""
+    figure = Figure(figsize=(6, 0.8))
+    figure.text(0.5, 0.5, text, ha="center", va="center", wrap=True)
+    return figure
+
+
+def dataset_sizes(table: pd.DataFrame) -> Figure:
+    """Samples, features and labels of every dataset, the published sizes as crosses.
+
+    Args:
+        table: as `tables.dataset_table` gives it.
+    """
+    figure = Figure(figsize=(9, 1.2 + 0.26 * len(table)), layout="constrained")
+    grid = figure.subplots(1, len(SIZES), sharey=True)
+    position = np.arange(len(table))[::-1]
+    for axes, size in zip(grid, SIZES, strict=True):
+        axes.barh(position, table[size], label="here")
+        published = table[f"{size}_published"].astype(float)
+        axes.plot(published, position, "kx", label="published")
+        axes.set(title=size, xscale="log")
+        axes.grid(axis="x", alpha=0.3)
+    grid[0].set_yticks(position, table["dataset"])
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def measure_curves() -> Figure:
+    """How the measures grow from a true distribution to the uniform and to a single label."""
+    true = np.array([0.55, 0.25, 0.15, 0.05])
+    share = np.linspace(0, 1, 101)[:, None]
+    ends = {"towards uniform": np.full(4, 0.25), "towards the top label": np.eye(4)[0]}
+    figure, grid = _panels(len(MEASURES), 2.6, 2.2)
+    for axes, measure in zip(grid, MEASURES.values(), strict=True):
+        for number, (title, end) in enumerate(ends.items()):
+            recovered = (1 - share) * true + share * end
+            values = measure.function(np.tile(true, (len(share), 1)), recovered)
+            # The last step of a divergence, to exact zeros, would hide the others.
+            shown = slice(None) if "uniform" in title else slice(None, -1)
+            axes.plot(share[shown, 0], values[shown], color=f"C{number}", label=title)
+        axes.set_title(f"{measure.title} {measure.arrow}", fontsize="medium")
+        axes.grid(alpha=0.3)
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    figure.suptitle(f"from {', '.join(f'{degree:g}' for degree in true)}: share of the way")
+    return figure
+
+
+def rank_map(recovery: pd.DataFrame) -> Figure:
+    """The rank of every method on every dataset, a panel for each measure.
+
+    Args:
+        recovery: as `tables.recovery_table` gives it.
+    """
+    measures, methods, datasets = _names(recovery, "measure", "method", "dataset")
+    figure, grid = _panels(
+        len(measures), 0.9 + 0.32 * len(methods), 1.7 + 0.24 * len(datasets), sharey=True
+    )
+    for axes, measure in zip(grid, measures, strict=True):
+        ranks = (
+            recovery[recovery["measure"] == measure]
+            .pivot(index="dataset", columns="method", values="rank")
+            .reindex(index=datasets, columns=methods)
+        )
+        image = axes.imshow(ranks, cmap="viridis_r", vmin=1, vmax=len(methods), aspect="auto")
+        for (row, column), rank in np.ndenumerate(ranks.to_numpy()):
+            if np.isfinite(rank):
+                axes.text(
+                    column,
+                    row,
+                    f"{rank:.0f}",
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white" if rank > 0.6 * len(methods) else "black",
+                )
+        axes.set_title(f"{MEASURES[measure].title} {MEASURES[measure].arrow}")
+        titles = [method_title(name, recovery) for name in methods]
+        axes.set_xticks(range(len(methods)), titles, rotation=90)
+        axes.set_yticks(range(len(datasets)), datasets)
+    figure.colorbar(image, ax=figure.axes, label="rank, 1 is best", shrink=0.6)
+    return figure
+
+
+def ablation_bars(recovery: pd.DataFrame) -> Figure:
+    """The ablations of ConLE beside it, a panel for each measure, the datasets along the axis.
+
+    Args:
+        recovery: as `tables.recovery_table` gives it.
+    """
+    measures, methods, datasets = _names(recovery, "measure", "method", "dataset")
+    figure = Figure(
+        figsize=(max(6, 0.8 * len(datasets) + 2), 2.3 * len(measures)), layout="constrained"
+    )
+    grid = figure.subplots(len(measures), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, measure in zip(grid, measures, strict=True):
+        rows = recovery[recovery["measure"] == measure].set_index(["method", "dataset"])
+        for number, method in enumerate(methods):
+            cells = rows.loc[method].reindex(datasets)
+            _bars(
+                axes,
+                number,
+                len(methods),
+                cells["mean"],
+                cells["std"],
+                method_title(method, recovery),
+            )
+        axes.set_ylabel(f"{MEASURES[measure].title} {MEASURES[measure].arrow}")
+        axes.grid(axis="y", alpha=0.3)
+    grid[-1].set_xticks(range(len(datasets)), datasets, rotation=45, ha="right")
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(methods), frameon=False)
+    return figure
+
+
+def critical_differences(ranks: Mapping[str, tuple[pd.Series, pd.DataFrame]]) -> Figure:
+    """Nemenyi's critical-difference diagram for each measure.
+
+    Args:
+        ranks: mean ranks and p-values of all pairs, by measure.
+    """
+    from scikit_posthocs import critical_difference_diagram
+
+    figure = Figure(figsize=(13, 2.6 * -(-len(ranks) // 2)), layout="constrained")
+    grid = figure.subplots(-(-len(ranks) // 2), 2, squeeze=False).ravel()
+    for axes, (measure, (mean_ranks, p_values)) in zip(grid, ranks.items(), strict=False):
+        critical_difference_diagram(mean_ranks, p_values, ax=axes, label_props={"fontsize": 8})
+        axes.set_title(f"{MEASURES[measure].title}: mean rank", fontsize="medium")
+    for axes in grid[len(ranks) :]:
+        axes.remove()
+    return figure
+
+
+def cost_bars(cost: pd.DataFrame) -> Figure:
+    """Seconds of every recovery and the memory of its process, the datasets along the axis.
+
+    Args:
+        cost: as `tables.cost_table` gives it.
+    """
+    methods, datasets = _names(cost, "method", "dataset")
+    figure = Figure(figsize=(max(6, 1.1 * len(datasets) + 2), 6), layout="constrained")
+    grid = figure.subplots(2, 1, sharex=True)
+    shown = {"seconds": "seconds, all folds", "peak_memory_mib": "peak memory, MiB"}
+    for axes, (column, title) in zip(grid, shown.items(), strict=True):
+        for number, method in enumerate(methods):
+            values = cost[cost["method"] == method].set_index("dataset")[column].reindex(datasets)
+            _bars(axes, number, len(methods), values, None, METHODS[method].title)
+        axes.set(yscale="log", ylabel=title)
+        axes.grid(axis="y", alpha=0.3)
+    grid[-1].set_xticks(range(len(datasets)), datasets, rotation=45, ha="right")
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", frameon=False)
+    return figure
+
+
+def _names(table: pd.DataFrame, *columns: str) -> tuple[list[str], ...]:
+    return tuple(list(dict.fromkeys(table[column])) for column in columns)
+
+
+def _panels(count: int, width: float, height: float, **options) -> tuple[Figure, Sequence]:
+    """A figure of as many panels, their size in inches."""
+    columns = min(PANELS_IN_A_ROW, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(1.2 + columns * width, 0.4 + rows * height), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, **options).ravel()
+    for axes in grid[count:]:
+        axes.remove()
+    return figure, grid[:count]
+
+
+def _bars(
+    axes,
+    number: int,
+    count: int,
+    values: pd.Series,
+    deviations: pd.Series | None,
+    title: str,
+) -> None:
+    """The bars of one method among `count`, a group for each dataset."""
+    width = 0.8 / count
+    axes.bar(
+        np.arange(len(values)) + (number - (count - 1) / 2) * width,
+        values,
+        width,
+        yerr=deviations,
+        label=title,
+        color=matplotlib.colormaps["tab20"](number % 20),
+        error_kw={"lw": 0.8},
+    )

@@ -1,0 +1,66 @@
+"""Tables as LaTeX, ready to paste into a document that uses booktabs."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from conle.reporting.tables import Grid
+
+SYMBOLS = {
+    "±": r"$\pm$",
+    "↓": r"$\downarrow$",
+    "↑": r"$\uparrow$",
+    "−": "$-$",
+    "–": "--",
+    "Σ": r"$\sum$",
+    "√": r"$\surd$",
+    "²": "$^2$",
+    "·": r"$\cdot$",
+    "λ": r"$\lambda$",
+}
+
+
+def latex_table(grids: Sequence[tuple[str, Grid]], caption: str, label: str) -> str:
+    """A table environment with booktabs rules for each grid.
+
+    Args:
+        grids: the tables, each with what is added to the caption.
+        caption: of all of them.
+        label: to refer to them; numbered where there are several.
+
+    Returns:
+        LaTeX source. Special characters are escaped, the best cells bold.
+    """
+    tables = []
+    for number, (part, grid) in enumerate(grids, 1):
+        rows = [*grid.rows, *grid.footer]
+        text = pd.DataFrame(
+            [[cell.text for cell in row] for row in rows], columns=list(grid.headings)
+        )
+        style = text.style.hide(axis="index").format(escape="latex")
+        style = style.format_index(escape="latex", axis=1)
+        bold = [["textbf:--rwrap;" if cell.best else "" for cell in row] for row in rows]
+        style = style.apply(
+            lambda _, bold=bold, text=text: pd.DataFrame(
+                bold, index=text.index, columns=text.columns
+            ),
+            axis=None,
+        )
+        tables.append(
+            style.to_latex(
+                caption=_escaped(f"{caption}{': ' if part else ''}{part}"),
+                label=label if len(grids) == 1 else f"{label}:{number}",
+                hrules=True,
+                position_float="centering",
+            )
+        )
+    source = "\n".join(tables)
+    for symbol, command in SYMBOLS.items():
+        source = source.replace(symbol, command)
+    return source
+
+
+def _escaped(text: str) -> str:
+    for character in "_%&#":
+        text = text.replace(character, f"\\{character}")
+    return text

@@ -1,0 +1,121 @@
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from conle.enhancers.registry import METHODS
+from conle.measures import MEASURES
+from conle.reporting import statistics, tables
+from conle.reporting.page import FIGURES, render_page
+
+VOID = {"meta", "link", "img", "br"}
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced, and collects what the page refers to."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.open, self.references, self.ids, self.texts = [], [], [], []
+        self.feed(source)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.references += [attributes[name] for name in ("src", "href") if name in attributes]
+        self.ids += [attributes["id"]] if "id" in attributes else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def inputs(datasets, methods=("conle", "lp", "label_posterior")):
+    summary = pd.DataFrame(
+        [
+            (dataset, method, "training_folds", measure, 0.1 * number + 0.01, 0.001, 10)
+            for dataset in datasets
+            for number, method in enumerate(methods)
+            for measure in MEASURES
+        ],
+        columns=["dataset", "method", "fitted_on", "measure", "mean", "std", "folds"],
+    )
+    comparison = pd.DataFrame(
+        [("SJAFFE", "conle", "clark", "clark", 0.269, 0.1, "<b>odd</b>")],
+        columns=[
+            "dataset",
+            "method",
+            "measure",
+            "compared_with",
+            "published",
+            "difference",
+            "suspect",
+        ],
+    )
+    published = pd.DataFrame(
+        [("SJAFFE", "conle", "clark", 0.269)], columns=["dataset", "method", "measure", "value"]
+    )
+    ranks = pd.DataFrame({"method": ["conle"], "measure": ["clark"], "average_rank": [1.0]})
+    sizes = pd.DataFrame(columns=["dataset", *tables.SIZES])
+    table3 = tables.recovery_table(summary, comparison, methods)
+    return {
+        "parameters": {"protocol": "cross_validation", "repeats": 1, "folds": 10, "seed": 7},
+        "environment": {"git commit": "abc", "torch": "2.13"},
+        "missing": pd.DataFrame(
+            {"dataset": ["SJAFFE"], "method": ["conle_h"], "reason": ["no run"]}
+        ),
+        "comparison": comparison,
+        "table1": tables.dataset_table(
+            [{"dataset": "SJAFFE", "examples": 2, "features": 1, "labels": 2, "sha256": "f00d"}],
+            sizes,
+        ),
+        "table2": tables.measure_table(),
+        "table3": table3,
+        "table4": table3,
+        "ranks": tables.rank_table(table3, ranks),
+        "wins": tables.wins_table(table3, published),
+        "friedman": statistics.friedman_table(table3),
+        "wilcoxon": statistics.wilcoxon_table(table3),
+        "cost": tables.cost_table([]),
+        **{f"{name}_figure": f"<svg>{name}</svg>" for name in FIGURES},
+    }
+
+
+@pytest.mark.parametrize("datasets", [[], ["SJAFFE"], ["SJAFFE", "Movie", "Yeast_dtt"]])
+def test_page_is_sound_and_needs_nothing_but_itself(datasets):
+    page = Page(render_page(**inputs(datasets)))
+    targets = {reference[1:] for reference in page.references if reference.startswith("#")}
+    assert targets <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    others = [reference for reference in page.references if not reference.startswith("#")]
+    assert all(reference.startswith("data:") for reference in others)
+    assert sum(reference.startswith("data:image/svg") for reference in others) == len(FIGURES)
+
+
+def test_page_says_what_a_reader_needs():
+    source = render_page(**inputs(["SJAFFE"]))
+    text = " ".join(" ".join(Page(source).texts).split())
+    assert "ConLE: 1 of 1 cells at least as good as its published ones" in text
+    assert "1 cells are missing" in text
+    assert "No tests: tests need 3 datasets" in text
+    assert "has learned nothing from the features" in text
+    for part in (
+        "f00d",
+        "seed: 7",
+        "abc",
+        METHODS["label_posterior"].title,
+        METHODS["conle_h"].title,
+    ):
+        assert part in text
+    # The summary comes first.
+    assert source.index('id="summary"') < source.index('id="table3"') < source.index('id="run"')
+
+
+def test_what_comes_from_data_is_escaped():
+    source = render_page(**inputs(["SJAFFE"]))
+    assert "<b>odd" not in source
+    assert "&lt;b&gt;odd" in source

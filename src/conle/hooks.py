@@ -244,7 +244,14 @@ class ExperimentTracking:
         )
         client.log_batch(
             child.info.run_id,
-            params=[Param(name, str(value)) for name, value in _flatten(parameters).items()],
+            params=[
+                Param(name, str(value))
+                for name, value in {
+                    "dataset": dataset,
+                    "method": method,
+                    **_flatten(parameters),
+                }.items()
+            ],
         )
 
     def _log_cell(self, run_id: str, kind: str, dataset_name: str, data: Any) -> None:
@@ -268,7 +275,10 @@ class ExperimentTracking:
                 [(name, value, 0) for name, value in values.mean().items()]
                 + [(f"{name}_std", value, 0) for name, value in deviations.items()],
             )
-            self._client().set_terminated(run_id, "FINISHED")
+            run = self._client().get_run(run_id)
+            # Scores come when all methods are through: the run ends when its method did.
+            end = run.info.start_time + int(1000 * run.data.metrics["seconds"])
+            self._client().set_terminated(run_id, "FINISHED", end)
 
     def _log_metrics(self, run_id: str, metrics: list[tuple[str, float, int]]) -> None:
         from mlflow.entities import Metric

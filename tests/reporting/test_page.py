@@ -115,6 +115,15 @@ def test_page_says_what_a_reader_needs():
     assert source.index('id="summary"') < source.index('id="table3"') < source.index('id="run"')
 
 
+def test_page_counts_where_conle_is_at_least_as_good_as_its_ablations():
+    """ConLE has the smallest values here: best where smaller is better, worst in the others."""
+    given = inputs(["SJAFFE"], ("conle", "conle_h", "conle_l"))
+    larger = sum(measure.larger_is_better for measure in MEASURES.values())
+    text = " ".join(" ".join(Page(render_page(**given)).texts).split())
+    assert f"in {len(MEASURES) - larger} of {len(MEASURES)} cells; the paper says in all" in text
+    assert "the paper says in all" not in render_page(**inputs(["SJAFFE"]))
+
+
 def test_what_comes_from_data_is_escaped():
     source = render_page(**inputs(["SJAFFE"]))
     assert "<b>odd" not in source

@@ -8,7 +8,7 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from conle.enhancers.registry import METHODS
+from conle.enhancers.registry import ABLATIONS, METHODS, REFERENCES
 from conle.measures import MEASURES
 from conle.reporting import statistics, tables
 
@@ -71,9 +71,11 @@ def render_page(
         behind=[
             row.method
             for row in wins.itertuples()
-            if not pd.isna(row.cells_beside_it)
+            if row.method not in REFERENCES
+            and not pd.isna(row.cells_beside_it)
             and row.better_than_label_posterior < row.cells_beside_it / 2
         ],
+        ablation_wins=_ablation_wins(table4),
         suspects=int(comparison["suspect"].notna().sum()),
         any_on_all=bool((table3["fitted_on"] == "all").any()),
         why_no_tests=statistics.why_not(table3),
@@ -93,6 +95,14 @@ def render_page(
             name: base64.b64encode(figures[f"{name}_figure"].encode()).decode() for name in FIGURES
         },
     )
+
+
+def _ablation_wins(table4: pd.DataFrame) -> tuple[int, int]:
+    """In how many cells ConLE is at least as good as its ablations, and of how many."""
+    ranks = table4.pivot(index=["dataset", "measure"], columns="method", values="rank")
+    ranks = ranks.reindex(columns=["conle", *ABLATIONS]).dropna()
+    best = ranks[list(ABLATIONS)].min(axis=1)
+    return int((ranks["conle"] <= best).sum()), len(ranks)
 
 
 def _by_measure(

@@ -14,6 +14,7 @@ PARAMETERS = {
     "protocol": "cross_validation",
     "threshold": 0.5,
     "device": "auto",
+    "degree_floors": {"SJAFFE": 1},
     "conle": {"steps": 200},
     "sensitivity": {
         "datasets": ["SBU_3DFE"],
@@ -68,6 +69,7 @@ def test_nothing_present(select):
         ({"folds": 1}, "folds: .*greater than or equal to 2"),
         ({"seed": "x"}, "seed: .*valid integer"),
         ({"seed": -1}, "seed: "),
+        ({"degree_floors": {"SJAFFE": -1}}, "degree_floors.SJAFFE: "),
         ({"threshold": 1.0}, "threshold: .*less than 1"),
         ({"protocol": "holdout"}, "protocol: .*'cross_validation' or 'transductive'"),
         ({"sensitivity": {"grid": []}}, r"sensitivity\.grid: .*at least 1 item"),

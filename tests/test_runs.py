@@ -174,9 +174,12 @@ def test_an_empty_catalog(toy):
 
     report = toy.run("report", **EVERYTHING)
     assert report.returncode == 0, report.stderr
-    assert "Not in the report, no run has recovered them: Toy: conle, fcm, km" in report.stderr
+    assert (
+        "Not in the report, no run has recovered them: Toy: conle, conle_posterior, posterior_pca"
+        in report.stderr
+    )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "12 cells are missing" in page
+    assert "15 cells are missing" in page
     table = toy.newest("08_reporting/report/table3.csv").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 
@@ -210,7 +213,7 @@ def test_report_of_everything(everything):
     """It has what was run, says that the ablations were not, and is in MLflow."""
     project, run = everything
     assert "report/report.html" in run.stdout
-    assert "no run has recovered them: Toy: conle_h, conle_l" in run.stderr
+    assert "no run has recovered them: Toy: conle_posterior, posterior_pca" in run.stderr
     folder = project.folder / "data" / "08_reporting" / "report"
     exhibits = {f"table{number}" for number in (1, 2, 3, 4)} | {"figure3", "figure4", "tests"}
     for exhibit in exhibits | {"cost"}:

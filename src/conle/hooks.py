@@ -59,6 +59,8 @@ class RunParameters:
             method = node.func.keywords["method"]
             block = catalog.load(f"params:{METHODS[method].parameters}")
             settings = {name: catalog.load(f"params:{name}") for name in RUN_SETTINGS}
+            floors = catalog.load("params:degree_floors")
+            settings["degree_floor"] = floors.get(node.func.keywords["dataset"], 0.0)
             try:
                 make_enhancer(method, block, **settings)
                 make_enhancer(method, {**block, **node.func.keywords["overrides"]}, **settings)

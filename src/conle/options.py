@@ -92,6 +92,7 @@ class RunOptions(BaseModel):
     protocol: Literal["cross_validation", "transductive"]
     threshold: Annotated[float, Field(gt=0, lt=1)]
     device: str
+    degree_floors: dict[str, Annotated[float, Field(ge=0)]]
     sensitivity: SensitivityOptions
     convergence: ConvergenceOptions
 

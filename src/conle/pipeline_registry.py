@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
-from conle.enhancers.registry import ABLATIONS, BASELINES, REFERENCES
+from conle.enhancers.registry import ABLATIONS, BASELINES, POSTERIORS, REFERENCES
 from conle.options import run_options
 from conle.pipelines import (
     convergence,
@@ -21,10 +21,10 @@ def register_pipelines() -> dict[str, Pipeline]:
     """Register the pipelines for the selected datasets.
 
     Returns:
-        `conle`, `baselines` and `ablation` run everything that their methods need, from the raw
-        files to the scored results; all have the reference rows. `__default__` runs the first two
-        and the report. `sensitivity` and `convergence` run for datasets of their own. `report`
-        and the parts of `__default__` read what earlier runs left in the catalog.
+        `conle`, `baselines`, `posterior` and `ablation` run everything that their methods need,
+        from the raw files to the scored results; all have the reference rows. `__default__` runs
+        the first two and the report. `sensitivity` and `convergence` run for datasets of their
+        own. `report` and the parts of `__default__` read what earlier runs left in the catalog.
     """
     options = run_options()
     datasets = options.datasets
@@ -47,6 +47,7 @@ def register_pipelines() -> dict[str, Pipeline]:
         "evaluation": evaluation.create_pipeline(datasets, every_method),
         "conle": from_raw_files(("conle", *REFERENCES)),
         "baselines": from_raw_files((*BASELINES, *REFERENCES)),
+        "posterior": from_raw_files((*POSTERIORS, *REFERENCES)),
         "ablation": from_raw_files(("conle", *ABLATIONS, *REFERENCES)),
         "sensitivity": prepared(options.sensitivity.datasets)
         + sensitivity.create_pipeline(options.sensitivity),

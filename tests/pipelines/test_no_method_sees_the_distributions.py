@@ -60,6 +60,7 @@ def pipelines(request):
             "protocol": "cross_validation",
             "threshold": 0.5,
             "device": "cpu",
+            "degree_floors": {},
         },
         request.config.rootpath,
     )
@@ -102,9 +103,11 @@ def test_no_registered_pipeline_leads_from_the_distributions_to_a_method(pipelin
         "evaluation",
         "conle",
         "baselines",
+        "posterior",
         "ablation",
         "sensitivity",
         "convergence",
+        "report",
         "__default__",
     } == set(pipelines)
     for name, pipeline in pipelines.items():

@@ -21,7 +21,8 @@ def tables(samples):
 
 
 def run(function, tables, hyperparameters, protocol, method):
-    return function(*tables, hyperparameters, protocol, 0.5, "cpu", 0, dataset="Toy", method=method)
+    settings = (0.5, "cpu", 0, {"Toy": 1.0})
+    return function(*tables, hyperparameters, protocol, *settings, dataset="Toy", method=method)
 
 
 def test_recovered_rows_belong_to_their_test_folds(tables):
@@ -106,9 +107,30 @@ def test_overrides_take_precedence(tables):
         0.5,
         "cpu",
         0,
+        {},
         dataset="Toy",
         method="conle",
         overrides={"steps": 10, "stopping": "fixed"},
     )
     assert curves["step"].max() == 10
     assert "agreement" not in set(curves["quantity"])
+
+
+def test_a_dataset_has_the_floor_that_it_declares(tables):
+    features, labels, _ = tables
+    short = {"sweeps": 6, "burn_in": 2}
+    recovered, _ = run(recover, tables, short, "transductive", "posterior_featureless")
+    expected = make_enhancer(
+        "posterior_featureless", {**short, "degree_floor": 1.0}, seed=0, device="cpu"
+    )
+    rows = np.arange(60)
+    expected = expected.recover_folds(features, labels, [(rows, rows)]).recovered[0]
+    np.testing.assert_array_equal(recovered[["a", "b", "c", "d"]], expected[recovered["sample"]])
+
+
+def test_labels_that_the_method_cannot_have_end_in_one_message(tables):
+    features, labels, folds = tables
+    labels = labels.copy()
+    labels.loc[7] = 1
+    with pytest.raises(ParameterError, match=r"Toy posterior_pca: no distribution.*row 7 with 4"):
+        run(recover, (features, labels, folds), {}, "cross_validation", "posterior_pca")

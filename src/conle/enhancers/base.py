@@ -167,16 +167,7 @@ class InductiveEnhancer(LabelEnhancer):
             ValueError: as `fit`, or other numbers of features or labels than in `fit`.
             sklearn.exceptions.NotFittedError: `fit` was not called.
         """
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
-        features, logical_labels = check_inputs(features, logical_labels)
-        seen = (self.n_features_in_, self.n_labels_in_)
-        given = (features.shape[1], logical_labels.shape[1])
-        if given != seen:
-            raise ValueError(
-                f"{type(self).__name__} was fitted with {seen[0]} features and {seen[1]} labels, "
-                f"not {given[0]} and {given[1]}"
-            )
+        features, logical_labels = self._checked_for_transform(features, logical_labels)
         return self._transform(features, logical_labels)
 
     def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
@@ -188,6 +179,22 @@ class InductiveEnhancer(LabelEnhancer):
     ) -> Recovered:
         self.fit(features[training], logical_labels[training])
         return self.transform(features[test], logical_labels[test])
+
+    def _checked_for_transform(
+        self, features: ArrayLike, logical_labels: ArrayLike
+    ) -> tuple[Features, LogicalLabels]:
+        """Check that the enhancer is fitted, and the inputs against what it was fitted to."""
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
+        features, logical_labels = check_inputs(features, logical_labels)
+        seen = (self.n_features_in_, self.n_labels_in_)
+        given = (features.shape[1], logical_labels.shape[1])
+        if given != seen:
+            raise ValueError(
+                f"{type(self).__name__} was fitted with {seen[0]} features and {seen[1]} labels, "
+                f"not {given[0]} and {given[1]}"
+            )
+        return features, logical_labels
 
     @abstractmethod
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:

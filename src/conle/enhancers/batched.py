@@ -8,7 +8,7 @@ generators of each fold's own.
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,18 +160,30 @@ class BatchedEnhancer(InductiveEnhancer):
 
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         device = resolve_device(self.device)
-        networks = self._networks([torch.Generator()], features.shape[1], logical_labels.shape[1])
-        networks.load_state_dict(
-            {name: torch.from_numpy(self.weights_[name]) for name in networks.state_dict()}
-        )
-        scaling = FeatureScaling(
-            *(self.weights_[f"feature_{name}"] for name in ("shift", "scale", "limits"))
-        )
+        networks, scaling = self.trained_networks(self.weights_, logical_labels.shape[1])
         return self._recover_all(
             networks.to(device),
             scaling.apply(features, device),
             _labels_tensor(logical_labels, 1, device),
         )[0]
+
+    def trained_networks(
+        self, weights: Mapping[str, np.ndarray], labels: int
+    ) -> tuple[nn.Module, "FeatureScaling"]:
+        """The networks and the scaling of one fold's weights.
+
+        Args:
+            weights: by name, their first axis of length one.
+            labels: c.
+        """
+        scaling = FeatureScaling(
+            *(weights[f"feature_{name}"] for name in ("shift", "scale", "limits"))
+        )
+        networks = self._networks([torch.Generator()], scaling.shift.shape[1], labels)
+        networks.load_state_dict(
+            {name: torch.from_numpy(weights[name]) for name in networks.state_dict()}
+        )
+        return networks, scaling
 
     def _recover_all(self, networks: nn.Module, features: Tensor, logical_labels: Tensor):
         """Recovered distributions as float64, rows that sum to 1 to its precision."""
@@ -387,12 +399,13 @@ class FeatureScaling:
     ) -> Float[Tensor, "folds samples features"]:
         """Scale all rows for each fold, in float64; float32 on the device."""
         scaled = torch.empty((len(self.shift), *features.shape), dtype=torch.float32)
-        for fold, (shift, scale, limits) in enumerate(
-            zip(self.shift, self.scale, self.limits, strict=True)
-        ):
-            values = ((features - shift) / scale).clip(*limits)
-            scaled[fold] = torch.from_numpy(values)
+        for fold in range(len(scaled)):
+            scaled[fold] = torch.from_numpy(self.of_fold(features, fold))
         return scaled.to(device)
+
+    def of_fold(self, features: Features, fold: int) -> Features:
+        """Scale samples as those of one fold."""
+        return ((features - self.shift[fold]) / self.scale[fold]).clip(*self.limits[fold])
 
 
 class BatchedLinear(nn.Module):

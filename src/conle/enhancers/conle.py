@@ -79,6 +79,7 @@ class ConLE(BatchedEnhancer):
             distribution, binarised, gives back the whole L (the last weights, with a warning,
             where none ever does).
         steps: of the gradient descent.
+        epochs: with it, fewer steps where as many passes over the training rows have fewer.
         check_every: steps between two checks of the agreement.
         snapshot_every: steps between two recoveries of the test rows that `recover_folds` keeps;
             none where it is None.
@@ -108,6 +109,7 @@ class ConLE(BatchedEnhancer):
         "reduction": [StrOptions({"mean", "sum"})],
         "stopping": [StrOptions({"agreement", "fixed"})],
         "steps": [Interval(Integral, 1, None, closed="left")],
+        "epochs": [Interval(Integral, 1, None, closed="left"), None],
         "check_every": [Interval(Integral, 1, None, closed="left")],
         "snapshot_every": [Interval(Integral, 1, None, closed="left"), None],
         "use_contrastive_loss": ["boolean"],
@@ -134,6 +136,7 @@ class ConLE(BatchedEnhancer):
         reduction: str = "mean",
         stopping: str = "agreement",
         steps: int = 200,
+        epochs: int | None = None,
         check_every: int = 10,
         snapshot_every: int | None = None,
         use_contrastive_loss: bool = True,
@@ -156,6 +159,7 @@ class ConLE(BatchedEnhancer):
         self.reduction = reduction
         self.stopping = stopping
         self.steps = steps
+        self.epochs = epochs
         self.check_every = check_every
         self.snapshot_every = snapshot_every
         self.use_contrastive_loss = use_contrastive_loss
@@ -175,7 +179,9 @@ class ConLE(BatchedEnhancer):
             )
 
     def _steps(self, training_rows: int) -> int:
-        return self.steps
+        if self.epochs is None:
+            return self.steps
+        return min(self.steps, self.epochs * -(-training_rows // self.batch_size))
 
     def _scaling(self, features: Features, splits: Sequence[Split]) -> FeatureScaling:
         return FeatureScaling.standard(features, splits, self.clip)

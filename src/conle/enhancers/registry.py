@@ -50,6 +50,17 @@ METHODS = {
         trained=True,
         fixed={"use_threshold_loss": False},
     ),
+    "conle_posterior": Method(
+        "ConLE posterior", "conle.enhancers.posterior:ConLEPosterior", "conle_posterior"
+    ),
+    "posterior_pca": Method(
+        "PCA posterior", "conle.enhancers.posterior:PosteriorPCA", "posterior_pca"
+    ),
+    "posterior_featureless": Method(
+        "featureless posterior",
+        "conle.enhancers.posterior:PosteriorFeatureless",
+        "posterior_featureless",
+    ),
     "fcm": Method("FCM", "conle.enhancers.fcm:FCM", "fcm"),
     "km": Method("KM", "conle.enhancers.km:KM", "km"),
     "lp": Method("LP", "conle.enhancers.lp:LP", "lp"),
@@ -66,7 +77,10 @@ METHODS = {
 }
 # Settings of the whole run that a method takes if it has them.
 RUN_SETTINGS = ("threshold", "device", "seed")
+# And those of a dataset.
+DATASET_SETTINGS = ("degree_floor",)
 ABLATIONS = ("conle_h", "conle_l")
+POSTERIORS = ("conle_posterior", "posterior_pca", "posterior_featureless")
 BASELINES = ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
 REFERENCES = ("uniform", "softmax_labels", "label_posterior")
 
@@ -80,8 +94,8 @@ def make_enhancer(
         name: a key of `METHODS`.
         hyperparameters: of the method; defaults where left out. They may hold a seed, device or
             threshold of the method's own.
-        run_settings: settings of the whole run (seed, device, threshold); a method takes those
-            it has.
+        run_settings: settings of the whole run (seed, device, threshold) and of the dataset
+            (degree_floor); a method takes those it has.
 
     Returns:
         The enhancer, its hyperparameters checked.
@@ -91,11 +105,10 @@ def make_enhancer(
     """
     if name not in METHODS:
         raise ValueError(f"there is no method {name!r}{suggestion(name, METHODS)}")
-    unknown = sorted(set(run_settings) - set(RUN_SETTINGS))
+    settings = (*RUN_SETTINGS, *DATASET_SETTINGS)
+    unknown = sorted(set(run_settings) - set(settings))
     if unknown:
-        raise ValueError(
-            f"{unknown[0]!r} is no setting of a run{suggestion(unknown[0], RUN_SETTINGS)}"
-        )
+        raise ValueError(f"{unknown[0]!r} is no setting of a run{suggestion(unknown[0], settings)}")
     method = METHODS[name]
     if not isinstance(hyperparameters or {}, Mapping):
         raise ValueError(

@@ -31,6 +31,7 @@ def recover(
     threshold: float,
     device: str,
     seed: int,
+    degree_floors: Mapping[str, float],
     *,
     dataset: str,
     method: str,
@@ -48,7 +49,8 @@ def recover(
         threshold: T of the binarisation.
         device: for methods that can use a GPU.
         seed: of the method's random choices.
-        dataset: its name, for the progress bar.
+        degree_floors: of the datasets that declare one.
+        dataset: its name.
         method: its name.
         overrides: hyperparameters that take precedence.
 
@@ -60,7 +62,8 @@ def recover(
         fit to all rows).
 
     Raises:
-        ParameterError: the training diverged.
+        ParameterError: the training diverged, or the method cannot be used with these logical
+            labels.
     """
     recovered, cost, recovery = _recover(
         features,
@@ -73,6 +76,7 @@ def recover(
             threshold=threshold,
             device=device,
             seed=seed,
+            degree_floor=degree_floors.get(dataset, 0.0),
         ),
         f"{dataset} {method}",
     )
@@ -120,7 +124,7 @@ def _recover(
     try:
         with measured_cost() as cost, progress_bar(description) as on_progress:
             recovery, rows = _recover_tests(enhancer, X, L, tests, protocol, on_progress)
-    except DivergenceError as error:
+    except (DivergenceError, ValueError) as error:
         raise ParameterError(f"{description}: {error}") from error
     on_all = protocol == "transductive" or not enhancer.inductive
     recovered = folds[["repeat", "fold", "sample"]].reset_index(drop=True)

@@ -53,6 +53,7 @@ def recovery_node(
             "params:threshold",
             "params:device",
             "params:seed",
+            "params:degree_floors",
         ],
         outputs=[f"{dataset}.{cell}.{output}" for output in outputs],
         name="recover",

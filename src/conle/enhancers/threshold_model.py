@@ -1,0 +1,140 @@
+"""What the logical labels of a sample say of its degrees, where they were made by binarising.
+
+Degrees are proportional to weights w > phi. With R and I the relevant and the irrelevant mass of
+w, binarising at T gives L exactly if every relevant weight exceeds every irrelevant one,
+(1 - T) R > T I, and (1 - T) R - T I <= the smallest relevant weight. Given all others, a weight
+therefore lies in an interval (`weight_bounds`). Where labels only order the degrees, relevant
+above irrelevant, the first condition is all there is.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+LogicalLabels = Float[np.ndarray, "samples labels"]
+PerSample = Bool[np.ndarray, " samples"]
+
+# Of T c + 1 from a whole number.
+COUNT_TOLERANCE = 1e-9
+# Of a start, between a relevant weight and an irrelevant one, where nothing bounds it from above.
+WIDEST_START = 4.0
+
+
+def possible_counts(
+    labels: int, threshold: float
+) -> tuple[Bool[np.ndarray, " counts"], int | None]:
+    """Which numbers of relevant labels binarising can give.
+
+    Args:
+        labels: c.
+        threshold: T.
+
+    Returns:
+        For k = 0 to c, whether a distribution that is not exactly uniform gives k relevant labels
+        (1 <= k < T c + 1); and the k that an exactly uniform one alone gives (T c + 1), if any.
+    """
+    counts = np.arange(labels + 1)
+    most = threshold * labels + 1
+    possible = (counts >= 1) & (counts < most - COUNT_TOLERANCE)
+    whole = round(most)
+    uniform = whole if abs(most - whole) < COUNT_TOLERANCE and whole <= labels else None
+    return possible, uniform
+
+
+def start_ratios(logical_labels: LogicalLabels, threshold: float | None) -> LogicalLabels:
+    """Weights that the logical labels allow, 1 for irrelevant labels and one t for relevant ones.
+
+    Args:
+        logical_labels: samples x labels, of possible numbers of relevant labels.
+        threshold: T, or None where labels only order the degrees.
+
+    Returns:
+        The weights; t is the geometric middle of what is allowed, not wider than 4 to 1.
+    """
+    k = logical_labels.sum(axis=1, keepdims=True)
+    rest = logical_labels.shape[1] - k
+    if threshold is None:
+        low, high = np.ones_like(k), np.full_like(k, WIDEST_START)
+    else:
+        mass = (1 - threshold) * k
+        with np.errstate(divide="ignore"):
+            low = np.maximum(1, threshold * rest / mass)
+            bounded = mass > 1
+            high = np.where(bounded, threshold * rest / np.where(bounded, mass - 1, 1), np.inf)
+        high = np.minimum(high, WIDEST_START * low)
+    return np.sqrt(low * high) ** logical_labels
+
+
+def weight_bounds(
+    relevant: Bool[Tensor, "*shape"],
+    relevant_mass: Float[Tensor, "*shape"],
+    irrelevant_mass: Float[Tensor, "*shape"],
+    smallest_relevant: Float[Tensor, "*shape"],
+    largest_irrelevant: Float[Tensor, "*shape"],
+    threshold: float,
+) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
+    """The interval of one weight of each sample, given its others.
+
+    Args:
+        relevant: whether the weight is a relevant label's.
+        relevant_mass: R of the others.
+        irrelevant_mass: I of the others.
+        smallest_relevant: of the others, inf where there is none.
+        largest_irrelevant: of the others, -inf where there is none.
+        threshold: T.
+
+    Returns:
+        Lower and upper limits, phi not regarded.
+    """
+    odds = (1 - threshold) / threshold
+    room = odds * relevant_mass - irrelevant_mass
+    lack = irrelevant_mass / odds - relevant_mass
+    low = torch.where(
+        relevant,
+        torch.maximum(largest_irrelevant, torch.maximum(room, lack)),
+        room - smallest_relevant / threshold,
+    )
+    high = torch.where(
+        relevant,
+        smallest_relevant / (1 - threshold) + lack,
+        torch.minimum(smallest_relevant, room),
+    )
+    return low, high
+
+
+def ordering_bounds(
+    relevant: Bool[Tensor, "*shape"],
+    smallest_relevant: Float[Tensor, "*shape"],
+    largest_irrelevant: Float[Tensor, "*shape"],
+) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
+    """As `weight_bounds`, where labels only order the degrees."""
+    infinity = torch.full_like(smallest_relevant, torch.inf)
+    return (
+        torch.where(relevant, largest_irrelevant, -infinity),
+        torch.where(relevant, infinity, smallest_relevant),
+    )
+
+
+def is_feasible(
+    weights: Float[Tensor, "folds labels samples"],
+    relevant: Bool[Tensor, "folds labels samples"],
+    threshold: float | None,
+    ordering_only: Bool[Tensor, "folds samples"] | None = None,
+) -> Bool[Tensor, "folds samples"]:
+    """Whether the weights of each sample give its logical labels.
+
+    Args:
+        weights: w.
+        relevant: the logical labels.
+        threshold: T, or None where labels only order the degrees.
+        ordering_only: samples whose labels only order the degrees; None for none.
+    """
+    smallest = weights.masked_fill(~relevant, torch.inf).amin(dim=1)
+    ordered = smallest > weights.masked_fill(relevant, -torch.inf).amax(dim=1)
+    if threshold is None:
+        return ordered
+    relevant_mass = (weights * relevant).sum(dim=1)
+    surplus = relevant_mass - threshold * weights.sum(dim=1)
+    crossed = (surplus > 0) & (surplus <= smallest)
+    return ordered & (crossed if ordering_only is None else crossed | ordering_only)

@@ -1,0 +1,63 @@
+"""Draws from truncated normal distributions, exact far into the tails."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+# Below this the distribution function is near the smallest float64: its logarithm is inverted.
+FAR_TAIL = -35.0
+NEWTON_STEPS = 3
+
+
+def truncated_normal(
+    mean: Float[Tensor, "*shape"],
+    deviation: Float[Tensor, "*shape"],
+    low: Float[Tensor, "*shape"],
+    high: Float[Tensor, "*shape"],
+    uniform: Float[Tensor, "*shape"],
+) -> Float[Tensor, "*shape"]:
+    """Draw from N(mean, deviation^2) restricted to [low, high], by inverting the distribution.
+
+    Args:
+        mean: float64, as all others.
+        deviation: positive.
+        low: may be -inf.
+        high: not below `low`; may be inf.
+        uniform: uniform on [0, 1); the draw is an increasing function of it up to mirroring.
+
+    Returns:
+        One draw for each element, within its limits.
+    """
+    a, b = (low - mean) / deviation, (high - mean) / deviation
+    # Mirrored into the left tail, where the distribution function keeps its relative precision.
+    sign = -torch.copysign(torch.ones_like(a), a + b)
+    a, b = a * sign, b * sign
+    left, right = torch.minimum(a, b), torch.maximum(a, b)
+    below = _ndtr(left)
+    x = torch.special.ndtri(below + uniform * (_ndtr(right) - below))
+    far = right < FAR_TAIL
+    if far.any():
+        x[far] = _far_left(left[far], right[far], uniform[far])
+    return torch.minimum(torch.maximum(mean + deviation * (sign * x), low), high)
+
+
+def _ndtr(x: Tensor) -> Tensor:
+    """The standard normal distribution function; torch's own has no digits left of -8."""
+    return torch.erfc(x * -(0.5**0.5)).mul_(0.5)
+
+
+def _far_left(left: Tensor, right: Tensor, uniform: Tensor) -> Tensor:
+    """The same for limits far to the left, by Newton's method on the log distribution function."""
+    log_right = torch.special.log_ndtr(right)
+    share = torch.exp(torch.special.log_ndtr(left) - log_right)
+    log_share = torch.log(share + uniform * (1 - share)).clamp_min(-1e300)
+    target = log_right + log_share
+    # The tail of a Rayleigh distribution is near.
+    x = -torch.sqrt(right**2 - 2 * log_share)
+    for _ in range(NEWTON_STEPS):
+        log_cdf = torch.special.log_ndtr(x)
+        log_slope = -0.5 * x**2 - 0.5 * math.log(2 * math.pi) - log_cdf
+        x = x - (log_cdf - target) * torch.exp(-log_slope)
+    return x

@@ -12,6 +12,15 @@ def test_python_example_runs(request, capsys):
     assert "kl_divergence" in capsys.readouterr().out
 
 
+def test_example_of_the_posterior_decoder(request, capsys):
+    """It prints what its comment says."""
+    page = (request.config.rootpath / "docs" / "posterior.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(compile(example, "docs/posterior.md", "exec"), {})
+    said = float(re.findall(r"# (0\.\d+)$", example, flags=re.MULTILINE)[0])
+    assert abs(float(capsys.readouterr().out) - said) < 0.03
+
+
 def test_files_it_names_are_there(request):
     root = request.config.rootpath
     readme = (root / "README.md").read_text(encoding="utf-8")

@@ -179,7 +179,7 @@ def test_an_empty_catalog(toy):
         in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "15 cells are missing" in page
+    assert "18 cells are missing" in page
     table = toy.newest("08_reporting/report/table3.csv").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 
@@ -284,6 +284,30 @@ def test_ablation(toy):
         if "conle.use_contrastive_loss" in run.data.params and "method" in run.data.tags
     }
     assert fixed == {"conle": "True", "conle_h": "False", "conle_l": "True"}
+
+
+def test_posterior(toy):
+    short = {"sweeps": 20, "burn_in": 8}
+    blocks = ("conle_posterior", "posterior_pca", "posterior_featureless")
+    options = {f"{block}.{name}": value for block in blocks for name, value in short.items()}
+    run = toy.run("posterior", datasets="Toy", **options)
+    assert run.returncode == 0, run.stderr
+    choice = json.loads(toy.newest("07_model_output/Toy/posterior_choice.json").read_text())
+    assert choice["chosen"] in blocks
+    results = pd.read_parquet(toy.newest("08_reporting/results.parquet"))
+    floors = {"conle_posterior_floor", "conle_posterior_no_floor"}
+    assert {*blocks, *floors, "posterior_chosen", "uniform"} < set(results["method"])
+    means = results.groupby(["method", "measure"])["value"].mean()
+    pd.testing.assert_series_equal(means["posterior_chosen"], means[choice["chosen"]])
+    # Toy declares no floor.
+    pd.testing.assert_series_equal(means["conle_posterior"], means["conle_posterior_no_floor"])
+    assert means["conle_posterior_floor", "canberra"] != means["conle_posterior", "canberra"]
+    assert "chosen posterior" in run.stdout
+    client, runs = tracked(toy)
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    (parent,) = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    logged = [item.path for item in client.list_artifacts(parent.info.run_id, "tables")]
+    assert "tables/posterior_choice.json" in logged
 
 
 def test_sensitivity(toy):

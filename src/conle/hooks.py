@@ -19,7 +19,7 @@ from kedro.pipeline import Node, Pipeline
 
 from conle.datasets.environment import git_commit
 from conle.datasets.if_there import IfThere
-from conle.enhancers.registry import METHODS, RUN_SETTINGS, make_enhancer, suggestion
+from conle.enhancers.registry import METHODS, RUN_SETTINGS, TITLES, make_enhancer, suggestion
 from conle.errors import ParameterError, RawFileError
 from conle.measures import MEASURES
 from conle.options import PAPER_DATASETS, RunOptions, set_run_parameters
@@ -185,7 +185,10 @@ class ExperimentTracking:
         if self._parent_id() is None:
             return
         kind = dataset_name.rsplit(".", 1)[-1]
-        if dataset_name in ("results", "summary", "comparison", "sensitivity", "convergence"):
+        if (
+            dataset_name in ("results", "summary", "comparison", "sensitivity", "convergence")
+            or kind == "posterior_choice"
+        ):
             self._log_file(self._parent_id(), dataset_name, "tables")
         elif dataset_name in ("sensitivity_curves", "convergence_curves"):
             self._log_file(self._parent_id(), dataset_name, "pictures")
@@ -398,7 +401,7 @@ def summary_table(summary: pd.DataFrame) -> Any:
                 values.append(f"[bold]{text}[/bold]" if mean == best[name] else text)
             on_all = (rows.loc[rows["method"] == method, "fitted_on"] == "all").any()
             marked |= on_all
-            table.add_row(dataset, METHODS[method].title + (" *" if on_all else ""), *values)
+            table.add_row(dataset, TITLES[method] + (" *" if on_all else ""), *values)
         table.add_section()
     if marked:
         table.caption = "* fitted to all rows, the scored ones included"

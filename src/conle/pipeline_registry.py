@@ -4,12 +4,20 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
-from conle.enhancers.registry import ABLATIONS, BASELINES, POSTERIORS, REFERENCES
+from conle.enhancers.registry import (
+    ABLATIONS,
+    BASELINES,
+    CHOSEN,
+    FLOORS,
+    POSTERIORS,
+    REFERENCES,
+)
 from conle.options import run_options
 from conle.pipelines import (
     convergence,
     evaluation,
     ingestion,
+    posterior,
     recovery,
     reporting,
     sensitivity,
@@ -29,6 +37,7 @@ def register_pipelines() -> dict[str, Pipeline]:
     options = run_options()
     datasets = options.datasets
     every_method = ("conle", *BASELINES, *REFERENCES)
+    decoders = (*POSTERIORS, *FLOORS, *REFERENCES)
 
     def prepared(names: Sequence[str]) -> Pipeline:
         return ingestion.create_pipeline(names) + splitting.create_pipeline(names)
@@ -47,7 +56,10 @@ def register_pipelines() -> dict[str, Pipeline]:
         "evaluation": evaluation.create_pipeline(datasets, every_method),
         "conle": from_raw_files(("conle", *REFERENCES)),
         "baselines": from_raw_files((*BASELINES, *REFERENCES)),
-        "posterior": from_raw_files((*POSTERIORS, *REFERENCES)),
+        "posterior": prepared(datasets)
+        + recovery.create_pipeline(datasets, decoders)
+        + posterior.create_pipeline(datasets)
+        + evaluation.create_pipeline(datasets, (CHOSEN, *decoders)),
         "ablation": from_raw_files(("conle", *ABLATIONS, *REFERENCES)),
         "sensitivity": prepared(options.sensitivity.datasets)
         + sensitivity.create_pipeline(options.sensitivity),

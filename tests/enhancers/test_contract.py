@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from conle.enhancers.registry import METHODS, POSTERIORS, make_enhancer
+from conle.enhancers.registry import FLOORS, METHODS, POSTERIORS, make_enhancer
 
 # Any 0/1 labels only order degrees; the threshold model has tests of its own.
 FEW_SWEEPS = {"sweeps": 8, "burn_in": 3, "threshold_model": False}
@@ -17,6 +17,8 @@ SHORT = {
     "posterior_featureless": FEW_SWEEPS,
 }
 
+DECODERS = {*POSTERIORS, *FLOORS}
+
 # What these draw at random at their start has an order of labels, or of samples.
 FOLLOW_THE_ORDER_OF_LABELS = {
     "conle",
@@ -25,9 +27,9 @@ FOLLOW_THE_ORDER_OF_LABELS = {
     "levi_mlp",
     "glle",
     "lesc",
-    *POSTERIORS,
+    *DECODERS,
 }
-FOLLOW_THE_ORDER_OF_SAMPLES = {"fcm", "levi_mlp", "glle", "lesc", *POSTERIORS}
+FOLLOW_THE_ORDER_OF_SAMPLES = {"fcm", "levi_mlp", "glle", "lesc", *DECODERS}
 
 pytestmark = [
     pytest.mark.parametrize("name", METHODS),
@@ -167,7 +169,7 @@ def test_degenerate_samples(name, samples):
 @pytest.mark.parametrize("rows", [1, 2])
 def test_hardly_any_samples(name, samples, rows):
     features, logical_labels = samples
-    if name in POSTERIORS:
+    if name in DECODERS:
         with pytest.raises(ValueError, match=f"there are {rows} samples and 4 labels"):
             make(name).fit_transform(features[:rows], logical_labels[:rows])
         return

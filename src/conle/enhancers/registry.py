@@ -53,6 +53,18 @@ METHODS = {
     "conle_posterior": Method(
         "ConLE posterior", "conle.enhancers.posterior:ConLEPosterior", "conle_posterior"
     ),
+    "conle_posterior_floor": Method(
+        "ConLE posterior, floor",
+        "conle.enhancers.posterior:ConLEPosterior",
+        "conle_posterior",
+        fixed={"degree_floor": 1.0},
+    ),
+    "conle_posterior_no_floor": Method(
+        "ConLE posterior, no floor",
+        "conle.enhancers.posterior:ConLEPosterior",
+        "conle_posterior",
+        fixed={"degree_floor": 0.0},
+    ),
     "posterior_pca": Method(
         "PCA posterior", "conle.enhancers.posterior:PosteriorPCA", "posterior_pca"
     ),
@@ -81,8 +93,15 @@ RUN_SETTINGS = ("threshold", "device", "seed")
 DATASET_SETTINGS = ("degree_floor",)
 ABLATIONS = ("conle_h", "conle_l")
 POSTERIORS = ("conle_posterior", "posterior_pca", "posterior_featureless")
+# ConLE's posterior with a floor on every dataset and on none, whatever they declare.
+FLOORS = ("conle_posterior_floor", "conle_posterior_no_floor")
+# The posterior whose representation is chosen by the logical labels: no method of its own.
+CHOSEN = "posterior_chosen"
 BASELINES = ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
 REFERENCES = ("uniform", "softmax_labels", "label_posterior")
+
+
+TITLES = {name: method.title for name, method in METHODS.items()} | {CHOSEN: "chosen posterior"}
 
 
 def make_enhancer(
@@ -116,7 +135,7 @@ def make_enhancer(
         )
     known = method.enhancer_class._get_param_names()
     settable = [key for key in known if key not in method.fixed]
-    values = {key: value for key, value in run_settings.items() if key in known}
+    values = {key: value for key, value in run_settings.items() if key in settable}
     for key, value in (hyperparameters or {}).items():
         # The ablations share ConLE's block, which may hold the switch that they fix.
         if key in method.fixed:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from conle.enhancers.registry import METHODS
+from conle.enhancers.registry import TITLES
 from conle.measures import MEASURES
 from conle.reporting.tables import SIZES, method_title
 
@@ -170,7 +170,7 @@ def cost_bars(cost: pd.DataFrame) -> Figure:
     for axes, (column, title) in zip(grid, shown.items(), strict=True):
         for number, method in enumerate(methods):
             values = cost[cost["method"] == method].set_index("dataset")[column].reindex(datasets)
-            _bars(axes, number, len(methods), values, None, METHODS[method].title)
+            _bars(axes, number, len(methods), values, None, TITLES[method])
         axes.set(yscale="log", ylabel=title)
         axes.grid(axis="y", alpha=0.3)
     grid[-1].set_xticks(range(len(datasets)), datasets, rotation=45, ha="right")

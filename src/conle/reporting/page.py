@@ -8,7 +8,7 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from conle.enhancers.registry import ABLATIONS, METHODS, REFERENCES
+from conle.enhancers.registry import ABLATIONS, REFERENCES, TITLES
 from conle.measures import MEASURES
 from conle.reporting import statistics, tables
 
@@ -67,7 +67,7 @@ def render_page(
         environment=environment,
         checksums=table1[["dataset", "sha256"]].itertuples(index=False, name=None),
         wins={row.method: row for row in wins.itertuples()},
-        titles={name: method.title for name, method in METHODS.items()},
+        titles=TITLES,
         behind=[
             row.method
             for row in wins.itertuples()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.registry import METHODS
+from conle.enhancers.registry import TITLES
 from conle.measures import MEASURES
 
 FORMULAS = {
@@ -285,7 +285,7 @@ def _recovery_cell(row: Any) -> Cell:
 def method_title(method: str, recovery: pd.DataFrame) -> str:
     """The title of a method, with a star where it was fitted to all rows."""
     on_all = recovery.loc[recovery["method"] == method, "fitted_on"] == "all"
-    return METHODS[method].title + ("*" if on_all.any() else "")
+    return TITLES[method] + ("*" if on_all.any() else "")
 
 
 def grid_of(table: pd.DataFrame, decimals: int = 4) -> Grid:
@@ -299,8 +299,8 @@ def grid_of(table: pd.DataFrame, decimals: int = 4) -> Grid:
     def cell(column: str, value: Any) -> Cell:
         if pd.isna(value):
             return Cell("")
-        if column in ("method", "other", "better") and value in METHODS:
-            return Cell(METHODS[value].title)
+        if column in ("method", "other", "better") and value in TITLES:
+            return Cell(TITLES[value])
         if column in ("measure", "compared_with") and value in MEASURES:
             return Cell(MEASURES[value].title)
         if isinstance(value, float) and not value.is_integer():

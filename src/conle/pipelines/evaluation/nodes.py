@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from conle.enhancers.registry import METHODS
+from conle.enhancers.registry import TITLES
 from conle.errors import DataError
 from conle.measures import MEASURES, score
 
@@ -156,7 +156,7 @@ def draw_training_curves(curves: pd.DataFrame, *, dataset: str, method: str) -> 
     # Imported where it is used, as below: matplotlib takes long to load.
     from conle import figures
 
-    return figures.training_curves(curves, f"{METHODS[method].title} on {dataset}")
+    return figures.training_curves(curves, f"{TITLES[method]} on {dataset}")
 
 
 def draw_recovery(
@@ -180,7 +180,7 @@ def draw_recovery(
     panels = {"true": label_distributions.to_numpy()}
     for method, rows in zip(methods, recovered, strict=True):
         first = rows[rows["repeat"] == 1].sort_values("sample")
-        panels[METHODS[method].title] = first[labels].to_numpy()
+        panels[TITLES[method]] = first[labels].to_numpy()
     if len(labels) == 3:
         return figures.recovery_as_colours(features.to_numpy(), panels, dataset)
     return figures.recovery_as_bars(panels, labels, dataset)

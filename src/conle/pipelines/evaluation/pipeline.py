@@ -23,7 +23,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
         for method in methods:
             cell = f"{dataset}.{method}"
             nodes.append(score_node(dataset, method))
-            if METHODS[method].trained:
+            if method in METHODS and METHODS[method].trained:
                 nodes.append(
                     Node(
                         for_cell(draw_training_curves, dataset=dataset, method=method),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.enhancers.registry import ABLATIONS, BASELINES, POSTERIORS, REFERENCES
+from conle.enhancers.registry import ABLATIONS, BASELINES, CHOSEN, FLOORS, POSTERIORS, REFERENCES
 from conle.pipelines import for_cell
 from conle.pipelines.evaluation.nodes import compare_with_published, summarise
 from conle.pipelines.reporting.nodes import (
@@ -27,7 +27,7 @@ from conle.reporting.page import FIGURES, render_page
 from conle.reporting.statistics import friedman_table, wilcoxon_table
 from conle.reporting.tables import measure_table, rank_table, wins_table
 
-TABLE_3 = ("conle", *POSTERIORS, *BASELINES, *REFERENCES)
+TABLE_3 = ("conle", *POSTERIORS, CHOSEN, *FLOORS, *BASELINES, *REFERENCES)
 TABLE_4 = (*ABLATIONS, "conle", *REFERENCES)
 
 PAGE_TABLES = (

@@ -124,6 +124,14 @@ def test_page_counts_where_conle_is_at_least_as_good_as_its_ablations():
     assert "the paper says in all" not in render_page(**inputs(["SJAFFE"]))
 
 
+def test_page_says_what_the_posterior_decoders_know():
+    assert "know how the logical labels were made" not in render_page(**inputs(["SJAFFE"]))
+    given = inputs(["SJAFFE"], ("conle", "conle_posterior", "posterior_chosen"))
+    source = render_page(**given)
+    assert "know how the logical labels were made" in source
+    assert "chosen posterior" in source
+
+
 def test_what_comes_from_data_is_escaped():
     source = render_page(**inputs(["SJAFFE"]))
     assert "<b>odd" not in source

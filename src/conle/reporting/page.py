@@ -8,7 +8,7 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from conle.enhancers.registry import ABLATIONS, REFERENCES, TITLES
+from conle.enhancers.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
 from conle.measures import MEASURES
 from conle.reporting import statistics, tables
 
@@ -75,6 +75,7 @@ def render_page(
             and not pd.isna(row.cells_beside_it)
             and row.better_than_label_posterior < row.cells_beside_it / 2
         ],
+        has_decoders=table3["method"].isin(POSTERIORS).any(),
         ablation_wins=_ablation_wins(table4),
         suspects=int(comparison["suspect"].notna().sum()),
         any_on_all=bool((table3["fitted_on"] == "all").any()),

@@ -73,11 +73,12 @@ def test_weights_and_curves_of_every_fold_are_kept(tables):
 
 def test_cost_of_the_work():
     with measured_cost() as cost:
-        block = np.ones(20 * 2**17)  # 20 MiB
+        # 64 MiB: less could be memory that the process has kept from before.
+        block = np.ones(64 * 2**17)
         time.sleep(0.2)
         del block
     assert cost["seconds"] >= 0.2
-    assert cost["peak_memory_mib"] >= cost["memory_before_mib"] + 15
+    assert cost["peak_memory_mib"] >= cost["memory_before_mib"] + 50
 
 
 def test_recovery_says_what_it_cost(tables):

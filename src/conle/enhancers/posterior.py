@@ -53,8 +53,8 @@ from conle.enhancers.threshold_model import possible_counts, start_ratios
 # the program, more fall out of a CPU's cache.
 CHUNK_SAMPLES_ON_CPU = 40_000
 CHUNK_SAMPLES_ON_GPU = 1_000_000
-# At least, for two cores to share the work.
-FEWEST_CHUNKS = 2
+# Fewer are not worth sharing between two cores.
+SHARED_SAMPLES = 20_000
 # With fewer samples than this share of another number of relevant labels, L hardly says how far
 # the degrees are apart.
 SHARE_OF_OTHER_COUNTS = 0.01
@@ -458,7 +458,8 @@ class PosteriorDecoder(InductiveEnhancer):
         for size in np.unique(sizes, axis=0):
             folds = np.flatnonzero((sizes == size).all(axis=1))
             at_once = max(1, most // max(size[0], size[1] * self.chains))
-            parts = max(-(-len(folds) // at_once), min(len(folds), FEWEST_CHUNKS))
+            worth_sharing = len(folds) > 1 and len(folds) * size[0] >= SHARED_SAMPLES
+            parts = max(-(-len(folds) // at_once), 2 if worth_sharing else 1)
             yield from np.array_split(folds, parts)
 
 

@@ -1,13 +1,15 @@
 """The posterior decoder against a NumPy loop of the same sampler, one fold after the other.
 
-    python benchmarks/posterior.py FOLDER [--datasets SJAFFE,Yeast_spo5] [--folds 10]
+    python benchmarks/posterior.py --data FOLDER [--datasets SJAFFE Yeast_spo5] [--folds 100]
 
-FOLDER holds the benchmark's .mat files. Both sample the featureless decoder, on the same folds and
-in one process; times are of one call each. Prints a table and writes benchmarks/posterior.csv.
+FOLDER holds the benchmark's .mat files, of which all are taken without --datasets. Both sample
+the featureless decoder, on the same folds and in one process; times are of one call each. Prints
+a table and writes benchmarks/posterior.csv.
 """
 
 import argparse
 import time
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +17,11 @@ import pandas as pd
 from scipy.io import loadmat
 from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
+from sklearn.model_selection import RepeatedKFold
 
 from conle.binarisation import binarise
 from conle.enhancers.posterior import PosteriorFeatureless
 from conle.enhancers.threshold_model import start_ratios
-from conle.options import PAPER_DATASETS
 
 THRESHOLD, SWEEPS, BURN_IN, CHAINS = 0.5, 200, 80, 4
 
@@ -98,25 +100,17 @@ def numpy_fold(training, test, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--datasets", default=",".join(PAPER_DATASETS))
+    parser.add_argument("--data", type=Path, required=True, help="folder of the .mat files")
+    parser.add_argument("--datasets", nargs="+")
     parser.add_argument("--folds", type=int, default=100, help="of ten-fold splits, from the first")
     parser.add_argument("--numpy-folds", type=int, default=3, help="of them for the loop")
     arguments = parser.parse_args()
     rows = []
-    for name in arguments.datasets.split(","):
-        path = arguments.folder / f"{name}.mat"
-        if not path.is_file():
-            continue
-        true = loadmat(path)["labels"]
+    for name in arguments.datasets or sorted(path.stem for path in arguments.data.glob("*.mat")):
+        true = loadmat(arguments.data / f"{name}.mat")["labels"]
         logical_labels = binarise(true).astype(float)
-        generator = np.random.default_rng(0)
-        everything = np.arange(len(true))
-        splits = [
-            (np.setdiff1d(everything, test), test)
-            for _ in range(-(-arguments.folds // 10))
-            for test in np.array_split(generator.permutation(len(true)), 10)
-        ][: arguments.folds]
+        folds = RepeatedKFold(n_splits=10, n_repeats=10, random_state=0)
+        splits = list(islice(folds.split(true), arguments.folds))
         start = time.perf_counter()
         features = np.zeros((len(true), 1))
         recovered = PosteriorFeatureless(device="cpu").recover_folds(

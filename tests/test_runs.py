@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 from conle.measures import MEASURES
 
 METHODS = ["conle", "uniform", "softmax_labels", "label_posterior"]
+EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5}
 
 
 def tracked(project):
@@ -161,9 +162,6 @@ def everything(make_project):
     """A project after `kedro run` on Toy; tests only add versions of what is there."""
     project = write_toy(make_project("everything"))
     return project, project.run("__default__", **EVERYTHING)
-
-
-EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5}
 
 
 def test_an_empty_catalog(toy):

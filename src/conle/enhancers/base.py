@@ -58,6 +58,10 @@ class DivergenceError(ArithmeticError):
     """Training left the finite numbers: the message says where, and what to change."""
 
 
+class NotApplicableError(ValueError):
+    """A method cannot be used with these samples, labels or hyperparameters: says why."""
+
+
 class LabelEnhancer(BaseEstimator, ABC):
     """Base of all label enhancers: checks the input, leaves the method to the subclass.
 

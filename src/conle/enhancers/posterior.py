@@ -27,6 +27,7 @@ from conle.enhancers.base import (
     FoldRecovery,
     InductiveEnhancer,
     LogicalLabels,
+    NotApplicableError,
     ProgressCallback,
     Recovered,
     Split,
@@ -59,8 +60,6 @@ SHARED_SAMPLES = 20_000
 # the degrees are apart.
 SHARE_OF_OTHER_COUNTS = 0.01
 ROWS_SHOWN = 5
-# Samples whose draws are held at once, when all are wanted.
-DRAWN_AT_ONCE = 500
 
 
 class PosteriorDecoder(InductiveEnhancer):
@@ -152,8 +151,8 @@ class PosteriorDecoder(InductiveEnhancer):
         """Sample the folds together, chunk by chunk; see `LabelEnhancer.recover_folds`.
 
         Raises:
-            ValueError: no distribution can give a row of logical labels at T, or a fold has no
-                more training rows than labels.
+            NotApplicableError: no distribution can give a row of logical labels at T, or a fold has
+                no more training rows than labels.
         """
         self.check_hyperparameters()
         features, logical_labels = check_inputs(features, logical_labels)
@@ -253,12 +252,14 @@ class PosteriorDecoder(InductiveEnhancer):
             draws plus a half.
 
         Raises:
-            ValueError: labels only order the degrees (threshold_model is false); otherwise as
-                `transform`.
+            NotApplicableError: labels only order the degrees (threshold_model is false).
+            ValueError, sklearn.exceptions.NotFittedError: as `transform`.
         """
         features, logical_labels = self._checked_for_transform(features, logical_labels)
         if not self.threshold_model:
-            raise ValueError("without a threshold model there is no probability of logical labels")
+            raise NotApplicableError(
+                "without a threshold model there is no probability of logical labels"
+            )
         labels = logical_labels.shape[1]
         columns = _with_intercept([self.representation_(features)])[0].numpy()
         kept = self.coefficients_[self.burn_in :]
@@ -403,7 +404,7 @@ class PosteriorDecoder(InductiveEnhancer):
             shown = ", ".join(
                 f"row {row} with {counts[row]}" for row in impossible[:ROWS_SHOWN]
             ) + (", ..." if len(impossible) > ROWS_SHOWN else "")
-            raise ValueError(
+            raise NotApplicableError(
                 f"no distribution of {labels} labels binarised at {self.threshold:g} gives the "
                 f"relevant labels of {len(impossible)} rows ({shown} relevant): if the logical "
                 "labels were not made by binarising, set threshold_model to false, so that they "
@@ -476,7 +477,8 @@ class PosteriorPCA(PosteriorDecoder):
     Args:
         dimensions: of the principal components.
         clip: largest absolute value of a standardised feature.
-        decoder: see `PosteriorDecoder`.
+
+    The other arguments are those of `PosteriorDecoder`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list]] = {
@@ -528,7 +530,8 @@ class ConLEPosterior(PosteriorDecoder):
         steps: at most.
         lambda1, lambda2, temperature, epsilon, hidden, embedding, learning_rate, momentum,
             batch_size, clip: of ConLE, see there.
-        decoder: see `PosteriorDecoder`.
+
+    The other arguments are those of `PosteriorDecoder`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list]] = {

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from conle.enhancers.base import NotApplicableError
 from conle.enhancers.threshold_model import is_feasible, ordering_bounds, weight_bounds
 from conle.enhancers.truncated_normal import truncated_normal
 
@@ -41,12 +42,12 @@ class CovariancePrior:
     """The prior of Sigma.
 
     Attributes:
-        deviation: tau of the half-normal on the overall deviation; None for none.
+        deviation: tau of the half-normal on the overall deviation.
         degrees, scale: of an inverse Wishart distribution IW(degrees, scale I). None, 0 stands for
             the density |Sigma|^(-(c + 1 - 1/c) / 2), flat in the scale.
     """
 
-    deviation: float | None = 1.0
+    deviation: float = 1.0
     degrees: float | None = None
     scale: float = 0.0
 
@@ -242,9 +243,10 @@ class CoefficientUpdates:
         self.representation, self.labels, self.prior = representation, labels, prior
         _, samples, columns = representation.shape
         self._gram = representation.mT @ representation
-        self._degrees = samples + (-1 / labels if prior.degrees is None else prior.degrees)
-        if self._degrees <= labels - 1:
-            raise ValueError(
+        self._prior_degrees = -1 / labels if prior.degrees is None else prior.degrees
+        degrees = samples + self._prior_degrees
+        if degrees <= labels - 1:
+            raise NotApplicableError(
                 f"the posterior decoder needs more training samples than labels: there are "
                 f"{samples} samples and {labels} labels"
             )
@@ -253,7 +255,7 @@ class CoefficientUpdates:
             (
                 generator.standard_normal((sweeps, columns, labels)),
                 np.tril(generator.standard_normal((sweeps, labels, labels)), -1)
-                + np.sqrt(generator.chisquare(self._degrees - np.arange(labels), (sweeps, labels)))[
+                + np.sqrt(generator.chisquare(degrees - np.arange(labels), (sweeps, labels)))[
                     ..., None
                 ]
                 * np.eye(labels),
@@ -333,16 +335,13 @@ class CoefficientUpdates:
             log_g = deviation * self._moves[sweep][:, number]
             g = log_g.exp()
             variance = present.variance
-            log_ratio = self._log_half_normal(g**2 * variance) - self._log_half_normal(variance)
-            if self.prior.degrees is None:
-                log_ratio = log_ratio + log_g
-            else:
-                inverse_trace = (present.inverse_root**2).sum(dim=(1, 2))
-                log_ratio = (
-                    log_ratio
-                    - self.labels * self.prior.degrees * log_g
-                    - 0.5 * self.prior.scale * inverse_trace * (g**-2 - 1)
-                )
+            inverse_trace = (present.inverse_root**2).sum(dim=(1, 2))
+            log_ratio = (
+                self._log_half_normal(g**2 * variance)
+                - self._log_half_normal(variance)
+                - self.labels * self._prior_degrees * log_g
+                - 0.5 * self.prior.scale * inverse_trace * (g**-2 - 1)
+            )
             accepted = self._log_uniforms[sweep][:, 1 + number] <= log_ratio
             scaled = degrees.scale(g, accepted)
             g = torch.where(scaled, g, torch.ones_like(g))[:, None, None]
@@ -352,8 +351,6 @@ class CoefficientUpdates:
         return present
 
     def _log_half_normal(self, variance: Tensor) -> Tensor:
-        if self.prior.deviation is None:
-            return torch.zeros_like(variance)
         return -variance / (2 * self.prior.deviation**2)
 
 

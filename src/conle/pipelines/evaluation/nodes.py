@@ -110,7 +110,7 @@ def compare_with_published(summary: pd.DataFrame, published_recovery: pd.DataFra
 
     Args:
         summary: means per dataset, method and measure.
-        published_recovery: the paper's Table 3: dataset, method, measure, value, suspect.
+        published_recovery: the paper's Table 3 or 4: dataset, method, measure, value, suspect.
 
     Returns:
         Columns dataset, method, measure, compared_with (the measure measured), fitted_on,

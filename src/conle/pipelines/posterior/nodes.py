@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from conle.enhancers.base import NotApplicableError
 from conle.enhancers.registry import POSTERIORS, make_enhancer
 from conle.errors import ParameterError
 
@@ -60,7 +61,7 @@ def choose_representation(
         try:
             decoder.fit(X[training], L[training])
             likelihoods[method] = decoder.log_likelihood(X[held_out], L[held_out])
-        except ValueError as error:
+        except NotApplicableError as error:
             raise ParameterError(f"{dataset} {method}: {error}") from error
     return {
         "dataset": dataset,

@@ -11,6 +11,7 @@ from conle.enhancers.base import (
     DivergenceError,
     FoldRecovery,
     LabelEnhancer,
+    NotApplicableError,
     ProgressCallback,
     Split,
 )
@@ -124,7 +125,7 @@ def _recover(
     try:
         with measured_cost() as cost, progress_bar(description) as on_progress:
             recovery, rows = _recover_tests(enhancer, X, L, tests, protocol, on_progress)
-    except (DivergenceError, ValueError) as error:
+    except (DivergenceError, NotApplicableError) as error:
         raise ParameterError(f"{description}: {error}") from error
     on_all = protocol == "transductive" or not enhancer.inductive
     recovered = folds[["repeat", "fold", "sample"]].reset_index(drop=True)

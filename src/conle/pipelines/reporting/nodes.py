@@ -174,38 +174,30 @@ def present_statistics(
 
 def present_sensitivity(table: pd.DataFrame | None) -> tuple[str, Any, str]:
     """Figure 3 as LaTeX and as a figure, if the catalog has its table."""
-    from conle import figures
+    from conle.figures import sensitivity_curves
 
-    return _present_curves(
-        table,
-        figures.sensitivity_curves,
-        "sensitivity",
-        lambda: [
-            (f"{parameter}", tables.curve_table(own, "setting", "measure"))
-            for parameter, own in table.groupby("parameter", sort=False)
-        ],
-        "Recovery against the weights of the losses",
-    )
+    if table is None:
+        return _absent("sensitivity")
+    grids = [
+        (parameter, tables.grid_of(tables.curve_table(own, "setting", "measure")))
+        for parameter, own in table.groupby("parameter", sort=False)
+    ]
+    source = latex_table(grids, "Recovery against the weights of the losses", "sensitivity")
+    return source, *_drawn(sensitivity_curves, table)
 
 
 def present_convergence(table: pd.DataFrame | None) -> tuple[str, Any, str]:
     """Figure 4 as LaTeX and as a figure, if the catalog has its table."""
-    from conle import figures
+    from conle.figures import convergence_curves
 
-    return _present_curves(
-        table,
-        figures.convergence_curves,
-        "convergence",
-        lambda: [
-            (
-                "",
-                tables.curve_table(
-                    table[table["quantity"].isin(["loss", "canberra"])], "epoch", "quantity"
-                ),
-            )
-        ],
-        "Objective and Canberra distance against the epoch",
+    if table is None:
+        return _absent("convergence")
+    shown = table[table["quantity"].isin(["loss", "canberra"])]
+    grid = tables.grid_of(tables.curve_table(shown, "epoch", "quantity"))
+    source = latex_table(
+        [("", grid)], "Objective and Canberra distance against the epoch", "convergence"
     )
+    return source, *_drawn(convergence_curves, table)
 
 
 def present_cost(table: pd.DataFrame) -> tuple[str, Any, str]:
@@ -239,19 +231,9 @@ def _latex_by_measure(
     )
 
 
-def _present_curves(
-    table: pd.DataFrame | None,
-    draw: Callable[[pd.DataFrame], Any],
-    pipeline: str,
-    parts: Callable[[], list[tuple[str, pd.DataFrame]]],
-    caption: str,
-) -> tuple[str, Any, str]:
+def _absent(pipeline: str) -> tuple[str, Any, str]:
     from conle.reporting import figures
 
-    if table is None:
-        text = f"Not in the catalog yet: kedro run --pipeline={pipeline} makes it"
-        figure = figures.note(text)
-        return f"% {text}\n", figure, figures.as_svg(figure)
-    grids = [(part, tables.grid_of(own)) for part, own in parts()]
-    figure = draw(table)
-    return latex_table(grids, caption, pipeline), figure, figures.as_svg(figure)
+    text = f"Not in the catalog yet: kedro run --pipeline={pipeline} makes it"
+    figure = figures.note(text)
+    return f"% {text}\n", figure, figures.as_svg(figure)

@@ -79,8 +79,11 @@ def rank_map(recovery: pd.DataFrame) -> Figure:
         recovery: as `tables.recovery_table` gives it.
     """
     measures, methods, datasets = _names(recovery, "measure", "method", "dataset")
+    titles = [method_title(name, recovery) for name in methods]
+    # Titles stand upright below every panel, and take their height from it.
+    below = 0.9 + 0.08 * max(map(len, titles))
     figure, grid = _panels(
-        len(measures), 0.9 + 0.32 * len(methods), 1.7 + 0.24 * len(datasets), sharey=True
+        len(measures), 0.9 + 0.32 * len(methods), below + 0.24 * len(datasets), sharey=True
     )
     for axes, measure in zip(grid, measures, strict=True):
         ranks = (
@@ -101,7 +104,6 @@ def rank_map(recovery: pd.DataFrame) -> Figure:
                     color="white" if rank > 0.6 * len(methods) else "black",
                 )
         axes.set_title(f"{MEASURES[measure].title} {MEASURES[measure].arrow}")
-        titles = [method_title(name, recovery) for name in methods]
         axes.set_xticks(range(len(methods)), titles, rotation=90)
         axes.set_yticks(range(len(datasets)), datasets)
     figure.colorbar(image, ax=figure.axes, label="rank, 1 is best", shrink=0.6)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
+from conle.enhancers.registry import REFERENCES
 from conle.measures import MEASURES
 
 METHODS = ["conle", "uniform", "softmax_labels", "label_posterior"]
@@ -304,8 +305,21 @@ def test_posterior(toy):
     client, runs = tracked(toy)
     assert {run.info.status for run in runs} == {"FINISHED"}
     (parent,) = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
-    logged = [item.path for item in client.list_artifacts(parent.info.run_id, "tables")]
-    assert "tables/posterior_choice.json" in logged
+    logged = [item.path for item in client.list_artifacts(parent.info.run_id, "posterior/Toy")]
+    assert "posterior/Toy/posterior_choice.json" in logged
+    assert {f"posterior/Toy/{method}" for method in blocks} < set(logged)
+    # Nobody recovers twice what is the same.
+    recovered = {run.data.tags["method"] for run in runs if "method" in run.data.tags}
+    assert recovered == {*blocks, "conle_posterior_floor", *REFERENCES}
+    # The report explains the decoders and shows how sure they are.
+    run = toy.run("report", datasets="Toy")
+    assert run.returncode == 0, run.stderr
+    examination = pd.read_csv(toy.newest("08_reporting/report/examination.csv"))
+    assert examination["method"].tolist() == list(blocks)
+    assert (examination["chosen"] == "yes").sum() == 1
+    assert examination["covered"].between(0.2, 1).all()
+    page = toy.newest("08_reporting/report/report.html").read_text()
+    assert "Most of the gain comes from the threshold and the covariance" in page
 
 
 def test_sensitivity(toy):

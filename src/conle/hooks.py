@@ -184,19 +184,18 @@ class ExperimentTracking:
         """Log what a node has saved to the run of its dataset and method."""
         if self._parent_id() is None:
             return
-        kind = dataset_name.rsplit(".", 1)[-1]
-        if (
-            dataset_name in ("results", "summary", "comparison", "sensitivity", "convergence")
-            or kind == "posterior_choice"
-        ):
+        *names, kind = dataset_name.split(".")
+        if dataset_name in ("results", "summary", "comparison", "sensitivity", "convergence"):
             self._log_file(self._parent_id(), dataset_name, "tables")
+        elif kind in ("posterior_choice", "agreement", "coverage"):
+            self._log_file(self._parent_id(), dataset_name, "/".join(["posterior", *names]))
         elif dataset_name in ("sensitivity_curves", "convergence_curves"):
             self._log_file(self._parent_id(), dataset_name, "pictures")
-        elif dataset_name.split(".")[0] == "report":
+        elif names[:1] == ["report"] or dataset_name == "report":
             self._log_file(self._parent_id(), dataset_name, "report")
         elif kind == "recovery_picture":
-            self._log_file(self._parent_id(), dataset_name, "pictures")
-            for child in self._children(tags={"dataset": dataset_name.split(".")[0]}):
+            self._log_file(self._parent_id(), dataset_name, "/".join(["pictures", *names]))
+            for child in self._children(tags={"dataset": names[0]}):
                 self._log_file(child.info.run_id, dataset_name, "pictures")
         elif kind in ("recovered", "cost", "curves", "scores", "training_curves"):
             dataset, method = _cell(node)

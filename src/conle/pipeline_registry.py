@@ -37,7 +37,7 @@ def register_pipelines() -> dict[str, Pipeline]:
     options = run_options()
     datasets = options.datasets
     every_method = ("conle", *BASELINES, *REFERENCES)
-    decoders = (*POSTERIORS, *FLOORS, *REFERENCES)
+    decoders = (CHOSEN, *POSTERIORS, *FLOORS, *REFERENCES)
 
     def prepared(names: Sequence[str]) -> Pipeline:
         return ingestion.create_pipeline(names) + splitting.create_pipeline(names)
@@ -57,9 +57,9 @@ def register_pipelines() -> dict[str, Pipeline]:
         "conle": from_raw_files(("conle", *REFERENCES)),
         "baselines": from_raw_files((*BASELINES, *REFERENCES)),
         "posterior": prepared(datasets)
-        + recovery.create_pipeline(datasets, decoders)
-        + posterior.create_pipeline(datasets)
-        + evaluation.create_pipeline(datasets, (CHOSEN, *decoders)),
+        + recovery.create_pipeline(datasets, REFERENCES)
+        + posterior.create_pipeline(datasets, options.degree_floors)
+        + evaluation.create_pipeline(datasets, decoders),
         "ablation": from_raw_files(("conle", *ABLATIONS, *REFERENCES)),
         "sensitivity": prepared(options.sensitivity.datasets)
         + sensitivity.create_pipeline(options.sensitivity),

@@ -72,6 +72,26 @@ def test_folds_together_are_folds_alone(simulated):
     )
 
 
+def test_the_first_independent_chain_is_the_one_of_a_fit(simulated):
+    features, _, logical_labels = simulated
+    training, held_out = np.arange(290), np.arange(290, 300)
+    decoder = PosteriorPCA(chains=1, **SHORT)
+    split = (training, held_out)
+    chains = decoder.sample_chains(features, logical_labels, split, [1.0, 1.0, 4.0])
+    assert chains.shape == (3, 20, 10, 4)
+    decoder.fit(features[training], logical_labels[training])
+    alone = decoder.sample(features[held_out], logical_labels[held_out])
+    np.testing.assert_allclose(chains[0], alone, atol=1e-9)
+    # The others have draws of their own, from the same posterior.
+    for other in chains[1:]:
+        assert np.abs(other - chains[0]).max() > 0.01
+        np.testing.assert_allclose(other.mean(axis=0), chains[0].mean(axis=0), atol=0.2)
+    with pytest.raises(ValueError, match=r"start_level \(1\) must exceed 1 with a degree_floor"):
+        PosteriorPCA(degree_floor=1.0, **SHORT).sample_chains(
+            features, logical_labels, split, [2.0, 1.0]
+        )
+
+
 def test_results_do_not_depend_on_the_number_of_threads(simulated):
     features, _, logical_labels = simulated
     rows = np.arange(300)
@@ -153,7 +173,7 @@ def test_likelihood_needs_the_threshold_model(samples):
     ("hyperparameters", "message"),
     [
         ({"sweeps": 10, "burn_in": 10}, r"burn_in \(10\) must be below sweeps \(10\)"),
-        ({"degree_floor": 1.0, "start_level": 1.0}, r"start_level \(1.0\) must exceed 1"),
+        ({"degree_floor": 1.0, "start_level": 1.0}, r"start_level \(1\) must exceed 1"),
         ({"chains": 0}, "chains"),
         ({"scale_prior": 0.0}, "scale_prior"),
     ],

@@ -15,7 +15,7 @@ from conle.options import set_run_parameters
 from conle.pipeline_registry import register_pipelines
 from conle.pipelines.convergence.nodes import trace_training
 from conle.pipelines.ingestion.nodes import make_logical_labels
-from conle.pipelines.posterior.nodes import choose_representation
+from conle.pipelines.posterior.nodes import choose_representation, draw_held_out
 from conle.pipelines.recovery.nodes import recover
 
 DATASETS = ["Artificial", "SJAFFE", "Yeast_spo5"]
@@ -28,6 +28,7 @@ MADE_WITH_DISTRIBUTIONS = (
     ".given_logical_labels",
     ".statistics",
     ".scores",
+    ".coverage",
     ".convergence",
     "results",
     "summary",
@@ -38,7 +39,7 @@ MADE_WITH_DISTRIBUTIONS = (
 
 def runs_a_method(node) -> bool:
     """By its function: whatever else it is called or tagged."""
-    functions = (recover, trace_training, choose_representation)
+    functions = (recover, trace_training, choose_representation, draw_held_out)
     return isinstance(node.func, partial) and node.func.func in functions
 
 

@@ -131,10 +131,24 @@ class PosteriorDecoder(InductiveEnhancer):
         resolve_device(self.device)
         if self.burn_in >= self.sweeps:
             raise ValueError(f"burn_in ({self.burn_in}) must be below sweeps ({self.sweeps})")
-        if self.degree_floor and self.start_level is not None and self.start_level <= 1:
+        self._check_start_level(self.effective_start_level)
+
+    @property
+    def effective_start_level(self) -> float:
+        """`start_level`, or what None stands for."""
+        if self.start_level is not None:
+            return self.start_level
+        return 2.0 if self.degree_floor else 1.0
+
+    def _check_start_level(self, level: float) -> None:
+        if level <= (1 if self.degree_floor else 0):
             raise ValueError(
-                f"start_level ({self.start_level}) must exceed 1 with a degree_floor: the sampler "
-                "starts at start_level times the floor"
+                f"start_level ({level:g}) must exceed "
+                + (
+                    "1 with a degree_floor: the sampler starts at start_level times the floor"
+                    if self.degree_floor
+                    else "0"
+                )
             )
 
     @abstractmethod
@@ -235,6 +249,56 @@ class PosteriorDecoder(InductiveEnhancer):
         draws = self.sample(features, logical_labels)
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return low, high
+
+    def sample_chains(
+        self,
+        features: Features,
+        logical_labels: LogicalLabels,
+        split: Split,
+        start_levels: Sequence[float],
+    ) -> Float[np.ndarray, "chains draws samples labels"]:
+        """Draw from the posterior of held-out distributions along independent chains.
+
+        `sample` draws along the one chain of W and Sigma that `fit` ran. Here each chain has its
+        own, on one representation, so that their agreement tells how far the sampler has
+        converged. Whatever `chains` is, a held-out sample has one.
+
+        Args:
+            features: X, samples x features.
+            logical_labels: L, samples x labels.
+            split: training rows and held-out rows.
+            start_levels: of every chain; see `start_level`.
+
+        Raises:
+            ValueError, NotApplicableError: as `recover_folds`.
+        """
+        self.check_hyperparameters()
+        for level in start_levels:
+            self._check_start_level(level)
+        features, logical_labels = check_inputs(features, logical_labels)
+        self._check_labels(logical_labels)
+        (representation,) = self._learner()(features, logical_labels, [split], None)
+        training, held_out = split
+        chains = len(start_levels)
+        seeds = [seed.spawn(2) for seed in fold_seeds(self.seed, chains)]
+        device = resolve_device(self.device)
+        coefficients = fit_coefficients(
+            self._degrees([logical_labels[training]] * chains, 1, device, start_levels),
+            _with_intercept([representation(features[training])] * chains).to(device),
+            CovariancePrior(self.scale_prior),
+            [seed for seed, _ in seeds],
+            self.sweeps,
+            _nothing,
+        )
+        draws = sample_distributions(
+            self._degrees([logical_labels[held_out]] * chains, 1, device, start_levels),
+            _with_intercept([representation(features[held_out])] * chains).to(device),
+            coefficients,
+            [seed for _, seed in seeds],
+            self.burn_in,
+            _nothing,
+        )
+        return torch.stack(list(draws), dim=1).mT.cpu().numpy()
 
     def log_likelihood(
         self, features: Features, logical_labels: LogicalLabels, draws: int = 1000
@@ -354,9 +418,16 @@ class PosteriorDecoder(InductiveEnhancer):
         )
 
     def _degrees(
-        self, logical_labels: Sequence[LogicalLabels], chains: int, device: torch.device
+        self,
+        logical_labels: Sequence[LogicalLabels],
+        chains: int,
+        device: torch.device,
+        start_levels: Sequence[float] | None = None,
     ) -> LatentDegrees:
-        """The start of the sampler, the chains of a sample side by side."""
+        """The start of the sampler, the chains of a sample side by side.
+
+        Levels are those of the folds, `effective_start_level` if None.
+        """
         threshold = self.threshold if self.threshold_model else None
         stacked = np.stack(logical_labels)
         folds, samples, labels = stacked.shape
@@ -365,10 +436,10 @@ class PosteriorDecoder(InductiveEnhancer):
         ratios = start_ratios(flat, threshold)
         if ordering_only.any():
             ratios[ordering_only] = start_ratios(flat[ordering_only], None)
-        level = self.start_level
-        if level is None:
-            level = 2.0 if self.degree_floor else 1.0
-        start = level * (self.degree_floor or 1.0) * ratios
+        levels = (
+            np.full(folds, self.effective_start_level) if start_levels is None else start_levels
+        )
+        start = ratios * np.repeat(levels, samples)[:, None] * (self.degree_floor or 1.0)
 
         def tensor(values: np.ndarray) -> Tensor:
             stacked = torch.from_numpy(values.reshape(folds, samples, labels)).to(device)

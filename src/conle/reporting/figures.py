@@ -13,6 +13,8 @@ from conle.measures import MEASURES
 from conle.reporting.tables import SIZES, method_title
 
 PANELS_IN_A_ROW = 4
+DRAWS_SHOWN = 40
+MOST_TICKS = 10
 
 
 def as_svg(figure: Figure) -> str:
@@ -178,6 +180,52 @@ def cost_bars(cost: pd.DataFrame) -> Figure:
     grid[-1].set_xticks(range(len(datasets)), datasets, rotation=45, ha="right")
     handles, labels = grid[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", frameon=False)
+    return figure
+
+
+def posterior_intervals(
+    draws: Mapping[str, pd.DataFrame], coverages: Mapping[str, pd.DataFrame]
+) -> Figure:
+    """Draws, 90 % intervals and the true degrees of a few held-out samples of each dataset.
+
+    Args:
+        draws: of a few samples by dataset: sample, chain, draw and one column per label.
+        coverages: intervals beside true degrees, by dataset.
+    """
+    columns = max(own["sample"].nunique() for own in draws.values())
+    figure = Figure(figsize=(3.6 * columns, 0.5 + 1.8 * len(draws)), layout="constrained")
+    grid = figure.subplots(len(draws), columns, squeeze=False)
+    for row, (dataset, own) in zip(grid, draws.items(), strict=True):
+        intervals = coverages[dataset].set_index("sample")
+        for axes in row[own["sample"].nunique() :]:
+            axes.remove()
+        for axes, (sample, drawn) in zip(row, own.groupby("sample", sort=False), strict=False):
+            degrees = drawn.drop(columns=["sample", "chain", "draw"])
+            interval = intervals.loc[[sample]]
+            position = np.arange(len(interval))
+            shown = degrees.iloc[:: -(-len(degrees) // DRAWS_SHOWN)].to_numpy()
+            axes.plot(position, shown.T, color="C0", alpha=0.12, lw=0.7)
+            relevant = interval["logical"].to_numpy() == 1
+            for name, which, color in (("relevant", relevant, "C1"), ("other", ~relevant, "C0")):
+                axes.errorbar(
+                    position[which],
+                    interval["mean"][which],
+                    [
+                        (interval["mean"] - interval["low"])[which],
+                        (interval["high"] - interval["mean"])[which],
+                    ],
+                    fmt="o",
+                    ms=3,
+                    color=color,
+                    label=f"mean and interval, {name} label",
+                )
+            axes.plot(position, interval["true"], "kx", ms=5, label="true degree")
+            axes.set_title(f"{dataset}, sample {sample}", fontsize="small")
+            axes.set_xticks(position if len(position) <= MOST_TICKS else [])
+            axes.tick_params(labelsize=7)
+            axes.set_ylim(bottom=0)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 

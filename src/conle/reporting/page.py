@@ -11,8 +11,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from conle.enhancers.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
 from conle.measures import MEASURES
 from conle.reporting import statistics, tables
+from conle.reporting.posterior import mean_contributions
 
-FIGURES = ("table1", "table2", "table3", "table4", "tests", "figure3", "figure4", "cost")
+FIGURES = (
+    "table1",
+    "table2",
+    "table3",
+    "table4",
+    "posterior",
+    "tests",
+    "figure3",
+    "figure4",
+    "cost",
+)
 
 
 def render_page(
@@ -29,6 +40,8 @@ def render_page(
     wins: pd.DataFrame,
     friedman: pd.DataFrame,
     wilcoxon: pd.DataFrame,
+    examination: pd.DataFrame,
+    contributions: pd.DataFrame,
     cost: pd.DataFrame,
     **figures: str,
 ) -> str:
@@ -47,6 +60,8 @@ def render_page(
         wins: cells at least as good as the published ConLE.
         friedman: Friedman's tests.
         wilcoxon: Wilcoxon's tests.
+        examination: of the posterior decoders on held-out samples.
+        contributions: of the features to them.
         cost: seconds and memory.
         figures: SVG texts, named <exhibit>_figure.
 
@@ -76,6 +91,7 @@ def render_page(
             and row.better_than_label_posterior < row.cells_beside_it / 2
         ],
         has_decoders=table3["method"].isin(POSTERIORS).any(),
+        mean_contributions=mean_contributions(contributions),
         ablation_wins=_ablation_wins(table4),
         suspects=int(comparison["suspect"].notna().sum()),
         any_on_all=bool((table3["fitted_on"] == "all").any()),
@@ -87,6 +103,8 @@ def render_page(
             "comparison": tables.grid_of(comparison),
             "friedman": tables.grid_of(friedman),
             "wilcoxon": tables.grid_of(wilcoxon),
+            "examination": tables.grid_of(examination, 3),
+            "contributions": tables.grid_of(contributions),
             "cost": tables.grid_of(cost, 1),
             "missing": tables.grid_of(missing),
         },

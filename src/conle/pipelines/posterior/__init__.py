@@ -1,4 +1,4 @@
-"""Choosing the representation of the posterior decoder by the logical labels."""
+"""The posterior decoders, and the choice among them by the logical labels."""
 
 from conle.pipelines.posterior.pipeline import create_pipeline
 

@@ -1,4 +1,4 @@
-"""The representation of the posterior decoder, chosen without a look at the distributions."""
+"""The representation of the posterior decoder, chosen by the logical labels, and its draws."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,12 @@ from conle.enhancers.base import NotApplicableError
 from conle.enhancers.registry import POSTERIORS, make_enhancer
 from conle.errors import ParameterError
 
-# Of all samples, for the likelihood.
+# Of all samples, for the likelihood and for the draws that are examined.
 HELD_OUT_SHARE = 0.1
+# Of what the start exceeds the floor by, for the chains that start apart.
+LEVEL_FACTORS = (0.2, 1.0, 3.0, 9.0)
+INTERVAL_LEVEL = 0.9
+SAMPLES_WITH_DRAWS = 3
 
 
 def choose_representation(
@@ -45,8 +49,7 @@ def choose_representation(
     Raises:
         ParameterError: a decoder cannot be used with these logical labels or hyperparameters.
     """
-    order = np.random.default_rng(seed).permutation(len(features))
-    held_out, training = np.split(order, [int(np.ceil(HELD_OUT_SHARE * len(order)))])
+    training, held_out = inner_split(len(features), seed)
     X, L = features.to_numpy(), logical_labels.to_numpy()
     likelihoods = {}
     for method, block in zip(POSTERIORS, hyperparameters, strict=True):
@@ -70,6 +73,138 @@ def choose_representation(
     }
 
 
+def inner_split(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nine tenths of all rows, in a random order, and the other tenth."""
+    order = np.random.default_rng(seed).permutation(samples)
+    held_out, training = np.split(order, [int(np.ceil(HELD_OUT_SHARE * samples))])
+    return training, held_out
+
+
+def draw_held_out(
+    features: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    hyperparameters: Mapping[str, Any],
+    threshold: float,
+    device: str,
+    seed: int,
+    degree_floors: Mapping[str, float],
+    *,
+    dataset: str,
+    method: str,
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Draw distributions of held-out samples along independent chains, and see if these agree.
+
+    One set of chains starts at the decoder's own level, one at different levels.
+
+    Args:
+        features: samples x features.
+        logical_labels: samples x labels.
+        hyperparameters: of the method.
+        threshold: T of the binarisation.
+        device: "auto", "cpu" or "cuda".
+        seed: of the split and of the decoder.
+        degree_floors: of the datasets that declare one.
+        dataset: its name.
+        method: one of `POSTERIORS`.
+
+    Returns:
+        R-hat and effective sample sizes (Vehtari et al., "Rank-normalization, folding, and
+        localization", 2021) of every held-out degree: start_levels ("one" or "different"), sample,
+        label, r_hat, bulk_ess, tail_ess; posterior means and credible intervals from the chains of
+        one level: sample, label, logical, mean, low, high; and the draws of a few of the samples:
+        sample, chain, draw and one column per label.
+
+    Raises:
+        ParameterError: the decoder cannot be used with these logical labels.
+    """
+    decoder = make_enhancer(
+        method,
+        hyperparameters,
+        threshold=threshold,
+        device=device,
+        seed=seed,
+        degree_floor=degree_floors.get(dataset, 0.0),
+    )
+    training, held_out = inner_split(len(features), seed)
+    X, L = features.to_numpy(), logical_labels.to_numpy()
+    level = decoder.effective_start_level
+    lowest = 1.0 if decoder.degree_floor else 0.0
+    apart = [lowest + factor * (level - lowest) for factor in LEVEL_FACTORS]
+    try:
+        one = decoder.sample_chains(X, L, (training, held_out), [level] * len(LEVEL_FACTORS))
+        different = decoder.sample_chains(X, L, (training, held_out), apart)
+    except NotApplicableError as error:
+        raise ParameterError(f"{dataset} {method}: {error}") from error
+    degrees = pd.MultiIndex.from_product(
+        [held_out, logical_labels.columns], names=["sample", "label"]
+    )
+    return (
+        pd.concat(
+            [
+                _agreement(draws).set_axis(degrees).reset_index().assign(start_levels=name)
+                for name, draws in (("one", one), ("different", different))
+            ],
+            ignore_index=True,
+        ),
+        _intervals(one).set_axis(degrees).assign(logical=L[held_out].ravel()).reset_index(),
+        _few_draws(one, held_out, list(logical_labels.columns)),
+    )
+
+
+def _agreement(draws: np.ndarray) -> pd.DataFrame:
+    """R-hat and effective sample sizes of chains x draws x samples x labels."""
+    from arviz_stats.base import array_stats
+
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    return pd.DataFrame(
+        {
+            "r_hat": array_stats.rhat(draws, **axes).ravel(),
+            "bulk_ess": array_stats.ess(draws, **axes, method="bulk").ravel(),
+            "tail_ess": array_stats.ess(draws, **axes, method="tail", prob=INTERVAL_LEVEL).ravel(),
+        }
+    )
+
+
+def _intervals(draws: np.ndarray) -> pd.DataFrame:
+    low, high = np.quantile(
+        draws, [(1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2], axis=(0, 1)
+    )
+    mean = draws.mean(axis=(0, 1))
+    return pd.DataFrame({"mean": mean.ravel(), "low": low.ravel(), "high": high.ravel()})
+
+
+def _few_draws(draws: np.ndarray, samples: np.ndarray, labels: list[str]) -> pd.DataFrame:
+    few = min(SAMPLES_WITH_DRAWS, len(samples))
+    chains, length = draws.shape[:2]
+    index = pd.MultiIndex.from_product(
+        [samples[:few], range(chains), range(length)], names=["sample", "chain", "draw"]
+    )
+    values = np.moveaxis(draws[:, :, :few], 2, 0).reshape(len(index), len(labels))
+    return pd.DataFrame(values, index, labels).reset_index()
+
+
+def compare_intervals(
+    intervals: pd.DataFrame, label_distributions: pd.DataFrame, *, dataset: str, method: str
+) -> pd.DataFrame:
+    """Put the true degrees beside the credible intervals.
+
+    Args:
+        intervals: as `draw_held_out` gives them.
+        label_distributions: the true ones, samples x labels.
+        dataset: its name.
+        method: its name.
+
+    Returns:
+        The intervals with the columns dataset, method and true.
+    """
+    true = label_distributions.rename_axis("sample").reset_index()
+    true = true.melt("sample", var_name="label", value_name="true")
+    beside = intervals.merge(true, on=["sample", "label"], how="left", validate="one_to_one")
+    beside.insert(0, "dataset", dataset)
+    beside.insert(1, "method", method)
+    return beside
+
+
 def take_chosen(
     choice: Mapping[str, Any], *outputs: pd.DataFrame | Mapping[str, float]
 ) -> tuple[pd.DataFrame, Mapping[str, float]]:
@@ -81,3 +216,10 @@ def take_chosen(
     """
     chosen = POSTERIORS.index(choice["chosen"])
     return outputs[2 * chosen], outputs[2 * chosen + 1]
+
+
+def take_over(
+    recovered: pd.DataFrame, cost: Mapping[str, float]
+) -> tuple[pd.DataFrame, Mapping[str, float]]:
+    """Take over what another cell with the same settings recovered, and what it cost."""
+    return recovered, cost

@@ -1,18 +1,39 @@
-"""One choice per dataset, then its recovery under a name of its own."""
+"""The decoders, one choice among them per dataset, and its recovery under a name of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.enhancers.registry import CHOSEN, METHODS, POSTERIORS
+from conle.enhancers.registry import CHOSEN, FLOORS, METHODS, POSTERIORS
 from conle.pipelines import for_cell
-from conle.pipelines.posterior.nodes import choose_representation, take_chosen
+from conle.pipelines.posterior.nodes import (
+    choose_representation,
+    compare_intervals,
+    draw_held_out,
+    take_chosen,
+    take_over,
+)
+from conle.pipelines.recovery.pipeline import recovery_node
 
 
-def create_pipeline(datasets: Sequence[str]) -> Pipeline:
-    """Choose the representation of each dataset by the likelihood of its logical labels."""
+def create_pipeline(datasets: Sequence[str], degree_floors: Mapping[str, float]) -> Pipeline:
+    """Recover each dataset with every decoder, and choose by the likelihood of logical labels.
+
+    Args:
+        datasets: their names.
+        degree_floors: of the datasets that declare one.
+    """
     nodes = []
     for dataset in datasets:
+        nodes += [recovery_node(dataset, method, method) for method in POSTERIORS]
+        nodes += [
+            _take_over(dataset, method)
+            if METHODS[method].fixed["degree_floor"] == degree_floors.get(dataset, 0.0)
+            else recovery_node(dataset, method, method)
+            for method in FLOORS
+        ]
+        for method in POSTERIORS:
+            nodes += _examine(dataset, method)
         nodes += [
             Node(
                 for_cell(choose_representation, dataset=dataset),
@@ -47,3 +68,46 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             ),
         ]
     return Pipeline(nodes, tags="posterior")
+
+
+def _examine(dataset: str, method: str) -> list[Node]:
+    """Draw held-out distributions, then put their intervals beside the true ones."""
+    cell = f"{dataset}.{method}"
+    return [
+        Node(
+            for_cell(draw_held_out, dataset=dataset, method=method),
+            inputs=[
+                f"{dataset}.features",
+                f"{dataset}.logical_labels",
+                f"params:{METHODS[method].parameters}",
+                "params:threshold",
+                "params:device",
+                "params:seed",
+                "params:degree_floors",
+            ],
+            outputs=[f"{cell}.agreement", f"{cell}.intervals", f"{cell}.draws"],
+            name="draw_held_out",
+            namespace=cell,
+            tags=["method", dataset, method],
+        ),
+        Node(
+            for_cell(compare_intervals, dataset=dataset, method=method),
+            inputs=[f"{cell}.intervals", f"{dataset}.label_distributions"],
+            outputs=f"{cell}.coverage",
+            name="compare_intervals",
+            namespace=cell,
+            tags=[dataset, method],
+        ),
+    ]
+
+
+def _take_over(dataset: str, method: str) -> Node:
+    """The dataset declares the floor that the method fixes: `conle_posterior` is the same."""
+    return Node(
+        take_over,
+        inputs=[f"{dataset}.conle_posterior.{output}" for output in ("recovered", "cost")],
+        outputs=[f"{dataset}.{method}.{output}" for output in ("recovered", "cost")],
+        name="take_over",
+        namespace=f"{dataset}.{method}",
+        tags=[dataset, method],
+    )

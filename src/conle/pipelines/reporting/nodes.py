@@ -8,7 +8,7 @@ import pandas as pd
 
 from conle.measures import MEASURES
 from conle.pipelines.evaluation.nodes import RESULT_COLUMNS
-from conle.reporting import statistics, tables
+from conle.reporting import posterior, statistics, tables
 from conle.reporting.latex import latex_table
 
 # Modules that draw are imported where they are used: matplotlib takes long to load.
@@ -89,6 +89,31 @@ def tabulate_recovery(
     return tables.recovery_table(kept, comparison, methods)
 
 
+def tabulate_examination(
+    *artifacts: Any, datasets: Sequence[str], methods: Sequence[str]
+) -> pd.DataFrame:
+    """How the decoders were chosen, how far they converged and what their intervals cover.
+
+    Args:
+        artifacts: of each dataset its choice, then agreement and coverage of each method; None
+            where no run has left any.
+        datasets: their names.
+        methods: the decoders.
+    """
+    length = 1 + 2 * len(methods)
+    rows = [artifacts[start : start + length] for start in range(0, len(artifacts), length)]
+    cells = {
+        (dataset, method): own
+        for dataset, row in zip(datasets, rows, strict=True)
+        for method, own in zip(methods, zip(row[1::2], row[2::2], strict=True), strict=True)
+    }
+    return posterior.examination_table(
+        [row[0] for row in rows],
+        {cell: agreement for cell, (agreement, _) in cells.items()},
+        {cell: coverage for cell, (_, coverage) in cells.items()},
+    )
+
+
 def tabulate_cost(
     *costs: Mapping[str, float] | None, cells: Sequence[tuple[str, str]]
 ) -> pd.DataFrame:
@@ -138,6 +163,46 @@ def present_ablation(table: pd.DataFrame) -> tuple[str, Any, str]:
 
     source = _latex_by_measure(table, "ConLE without one of its losses", "ablation")
     return source, *_drawn(figures.ablation_bars, table)
+
+
+def present_posterior(
+    examination: pd.DataFrame,
+    contributions: pd.DataFrame,
+    *artifacts: pd.DataFrame | None,
+    datasets: Sequence[str],
+) -> tuple[str, Any, str]:
+    """The posterior decoders as LaTeX, and draws and intervals of a few samples as a figure.
+
+    Args:
+        examination: as `tabulate_examination` gives it.
+        contributions: of the features.
+        artifacts: draws and coverage of each dataset; None where no run has left any.
+        datasets: their names.
+    """
+    from conle.reporting import figures
+
+    there = {
+        dataset: own
+        for dataset, own in zip(
+            datasets, zip(artifacts[::2], artifacts[1::2], strict=True), strict=True
+        )
+        if own[0] is not None and own[1] is not None
+    }
+    if not there:
+        return _absent("posterior")
+    source = latex_table(
+        [
+            ("held-out samples", tables.grid_of(examination, 3)),
+            ("KL and what features add", tables.grid_of(contributions)),
+        ],
+        "The posterior decoders",
+        "posterior",
+    )
+    figure = figures.posterior_intervals(
+        {dataset: draws for dataset, (draws, _) in there.items()},
+        {dataset: coverage for dataset, (_, coverage) in there.items()},
+    )
+    return source, figure, figures.as_svg(figure)
 
 
 def present_ranks(ranks: pd.DataFrame, wins: pd.DataFrame) -> str:

@@ -15,15 +15,18 @@ from conle.pipelines.reporting.nodes import (
     present_cost,
     present_datasets,
     present_measures,
+    present_posterior,
     present_ranks,
     present_recovery,
     present_sensitivity,
     present_statistics,
     tabulate_cost,
     tabulate_datasets,
+    tabulate_examination,
     tabulate_recovery,
 )
 from conle.reporting.page import FIGURES, render_page
+from conle.reporting.posterior import contribution_table
 from conle.reporting.statistics import friedman_table, wilcoxon_table
 from conle.reporting.tables import measure_table, rank_table, wins_table
 
@@ -41,8 +44,12 @@ PAGE_TABLES = (
     "wins",
     "friedman",
     "wilcoxon",
+    "examination",
+    "contributions",
     "cost",
 )
+# The decoder whose draws are shown.
+SHOWN_DECODER = "conle_posterior"
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
@@ -117,6 +124,29 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             outputs="report.cost.csv",
             name="cost",
         ),
+        Node(
+            for_cell(tabulate_examination, datasets=tuple(datasets), methods=POSTERIORS),
+            inputs=[
+                name
+                for dataset in datasets
+                for name in (
+                    f"{dataset}.posterior_choice",
+                    *(
+                        f"{dataset}.{method}.{artifact}"
+                        for method in POSTERIORS
+                        for artifact in ("agreement", "coverage")
+                    ),
+                )
+            ],
+            outputs="report.examination.csv",
+            name="examine_posterior",
+        ),
+        Node(
+            contribution_table,
+            inputs="report.table3.csv",
+            outputs="report.contributions.csv",
+            name="contributions",
+        ),
         _present(present_datasets, "table1", ["report.table1.csv"]),
         _present(present_measures, "table2", ["report.table2.csv"]),
         _present(present_recovery, "table3", ["report.table3.csv", "report.ranks.csv"]),
@@ -125,6 +155,19 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             present_statistics,
             "tests",
             ["report.table3.csv", "report.friedman.csv", "report.wilcoxon.csv"],
+        ),
+        _present(
+            for_cell(present_posterior, datasets=tuple(datasets)),
+            "posterior",
+            [
+                "report.examination.csv",
+                "report.contributions.csv",
+                *(
+                    f"{dataset}.{SHOWN_DECODER}.{artifact}"
+                    for dataset in datasets
+                    for artifact in ("draws", "coverage")
+                ),
+            ],
         ),
         _present(present_sensitivity, "figure3", ["sensitivity"]),
         _present(present_convergence, "figure4", ["convergence"]),

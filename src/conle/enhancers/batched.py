@@ -10,6 +10,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ from conle.enhancers.base import (
     Split,
     check_inputs,
 )
+from conle.enhancers.replay import ReplayedStep, tensor_float_32
 
 # Rows of each fold, and which of them are samples and not padding (None where all are).
 Batch = tuple[Int[Tensor, "folds batch"], Bool[Tensor, "folds batch"] | None]
@@ -38,12 +40,15 @@ ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 CHUNK_BYTES = 2**30
 # On a CPU, more folds at once than this fall out of the cache.
 CHUNK_FOLDS_ON_CPU = 10
+# Of a GPU's free memory, for the scaled features; the rest is for the temporaries of a step.
+SHARE_OF_FREE_MEMORY = 0.25
+BATCHES_UPLOADED = 64
 
 
 class BatchedEnhancer(InductiveEnhancer):
     """A network method whose folds are trained together.
 
-    A subclass has the hyperparameters `batch_size`, `device` and `seed`, and says what its
+    A subclass has the hyperparameters `batch_size`, `tf32`, `device` and `seed`, and says what its
     networks are, what they minimise and how they recover; here they are trained, for all folds
     of a chunk at once.
 
@@ -81,15 +86,16 @@ class BatchedEnhancer(InductiveEnhancer):
                     f"{len(chunk)} of {len(splits)} folds, step {step} of {steps[chunk[0]]}",
                 )
 
-            part = self._recover_chunk(
-                features,
-                logical_labels,
-                [splits[fold] for fold in chunk],
-                [seeds[fold] for fold in chunk],
-                chunk_steps,
-                device,
-                report if on_progress is not None else None,
-            )
+            with tensor_float_32(self.tf32, device):
+                part = self._recover_chunk(
+                    features,
+                    logical_labels,
+                    [splits[fold] for fold in chunk],
+                    [seeds[fold] for fold in chunk],
+                    chunk_steps,
+                    device,
+                    report if on_progress is not None else None,
+                )
             done += len(chunk) * chunk_steps
             parts |= dict(zip(chunk, part, strict=True))
         ordered = [parts[fold] for fold in range(len(splits))]
@@ -140,6 +146,10 @@ class BatchedEnhancer(InductiveEnhancer):
         logical_labels: Float[Tensor, "folds samples labels"],
     ) -> Float[Tensor, "folds samples labels"]:
         """The recovered distributions."""
+
+    def _replayed_on(self, device: torch.device) -> bool:
+        """Whether steps are recorded and replayed on this device (see `ReplayedStep`)."""
+        return False
 
     def _snapshot_every(self) -> int | None:
         """Steps between two recoveries of the test rows that are kept."""
@@ -222,6 +232,7 @@ class BatchedEnhancer(InductiveEnhancer):
             self.batch_size,
             steps,
             [np.random.default_rng(seed) for seed in streams[1]],
+            equally_wide=self._replayed_on(device),
         )
         snapshots: list[dict[int, Recovered]] = [{} for _ in splits]
 
@@ -273,26 +284,32 @@ class BatchedEnhancer(InductiveEnhancer):
         """Train all folds at once and leave the weights to keep in `networks`."""
         optimizer = self._optimizer(networks.parameters())
         fold = torch.arange(len(features), device=features.device)[:, None]
-        check_every, snapshot_every = self._check_every(), self._snapshot_every()
-        # In one place: small results between the large temporaries would fragment the memory.
-        values = torch.empty(0)
-        checks, agreement_by_check = [], []
-        best = torch.full((len(features),), -1.0, device=features.device)
-        kept = {name: weights.clone() for name, weights in networks.state_dict().items()}
-        for step, (rows, present) in enumerate(batches, start=1):
-            rows = rows.to(features.device)
-            present = None if present is None else present.to(features.device)
-            networks.train()
+        names: list[str] = []
+
+        def train(rows: Tensor, present: Tensor | None) -> Float[Tensor, "terms folds"]:
             terms = self._objective(
                 networks, features[fold, rows], logical_labels[fold, rows], present, generators
             )
             optimizer.zero_grad()
             terms["loss"].sum().backward()
             optimizer.step()
+            names[:] = terms
+            return torch.stack([term.detach() for term in terms.values()])
+
+        if self._replayed_on(features.device):
+            train = ReplayedStep(train)
+        check_every, snapshot_every = self._check_every(), self._snapshot_every()
+        # In one place: small results between the large temporaries would fragment the memory.
+        values = torch.empty(0)
+        checks, agreement_by_check = [], []
+        best = torch.full((len(features),), -1.0, device=features.device)
+        kept = {name: weights.clone() for name, weights in networks.state_dict().items()}
+        for step, (rows, present) in enumerate(on_device(batches, features.device), start=1):
+            networks.train()
+            terms = train(rows, present)
             if step == 1:
                 values = torch.empty(len(terms), steps, len(features), device=features.device)
-            for index, term in enumerate(terms.values()):
-                values[index, step - 1] = term.detach()
+            values[:, step - 1] = terms
 
             if check_every is not None and step % check_every == 0:
                 agreement = self._agreement(networks, features, logical_labels, is_training)
@@ -301,7 +318,8 @@ class BatchedEnhancer(InductiveEnhancer):
                 improved = agreement > best
                 best = torch.where(improved, agreement, best)
                 for name, weights in networks.state_dict().items():
-                    kept[name][improved] = weights[improved]
+                    # Without a boolean index, for which a GPU would have to be waited for.
+                    torch.where(improved[:, None, None], weights, kept[name], out=kept[name])
             if snapshot_every is not None and step % snapshot_every == 0:
                 take_snapshot(step)
             if on_step is not None:
@@ -310,7 +328,7 @@ class BatchedEnhancer(InductiveEnhancer):
         values = values.mT.cpu().numpy()
         self._refuse_divergence(values[0])
         taken = np.arange(1, steps + 1)
-        curves = {name: (taken, values[index]) for index, name in enumerate(terms)}
+        curves = {name: (taken, values[index]) for index, name in enumerate(names)}
         if checks:
             for name, weights in networks.state_dict().items():
                 # Where no row ever agreed the agreement chooses nothing.
@@ -481,9 +499,12 @@ def fold_chunks(steps: Sequence[int], fold_bytes: int, device: torch.device) -> 
     Returns:
         The numbers of the folds of each chunk.
     """
-    most = max(1, CHUNK_BYTES // fold_bytes)
     if device.type == "cpu":
-        most = min(most, CHUNK_FOLDS_ON_CPU)
+        most = min(CHUNK_BYTES // fold_bytes, CHUNK_FOLDS_ON_CPU)
+    else:
+        free, _ = torch.cuda.mem_get_info(device)
+        most = min(CHUNK_BYTES, int(SHARE_OF_FREE_MEMORY * free)) // fold_bytes
+    most = max(1, most)
     chunks = []
     for number in np.unique(steps):
         folds = np.flatnonzero(np.asarray(steps) == number)
@@ -496,6 +517,7 @@ def fold_batches(
     batch_size: int,
     steps: int,
     generators: Sequence[np.random.Generator],
+    equally_wide: bool = False,
 ) -> Iterator[Batch]:
     """Draw the batches of every fold, step by step.
 
@@ -504,24 +526,54 @@ def fold_batches(
     contrastive loss measures depends on the size of its batch. Where folds have batches of
     different sizes in a step, the shorter ones are padded.
 
+    Args:
+        training_rows: of every fold.
+        batch_size: samples of a batch at most.
+        steps: how many batches.
+        generators: one per fold.
+        equally_wide: pad the batches of all steps to one width.
+
     Yields:
-        Row numbers, and which of them are samples and not padding (None where all are).
+        Row numbers, and which of them are samples and not padding (None where all are, unless
+        they are to be equally wide).
     """
+    numbers = [-(-len(rows) // batch_size) for rows in training_rows]
+    widest = max(
+        -(-len(rows) // number) for rows, number in zip(training_rows, numbers, strict=True)
+    )
 
-    def epochs(rows: Rows, generator: np.random.Generator) -> Iterator[Rows]:
+    def epochs(rows: Rows, number: int, generator: np.random.Generator) -> Iterator[tuple]:
+        sizes = np.full(number, len(rows) // number)
+        sizes[: len(rows) % number] += 1
+        # What is beyond a batch repeats its first row.
+        columns = np.arange(widest)
+        starts = np.cumsum(sizes) - sizes
+        position = starts[:, None] + np.where(columns < sizes[:, None], columns, 0)
         while True:
-            yield from np.array_split(generator.permutation(rows), -(-len(rows) // batch_size))
+            yield from zip(generator.permutation(rows)[position], sizes, strict=True)
 
-    streams = [epochs(*fold) for fold in zip(training_rows, generators, strict=True)]
+    streams = [epochs(*fold) for fold in zip(training_rows, numbers, generators, strict=True)]
     for _ in range(steps):
-        batches = [next(stream) for stream in streams]
-        sizes = np.array([len(batch) for batch in batches])
-        width = sizes.max()
-        rows = np.stack([np.resize(batch, width) for batch in batches])
+        batches, sizes = zip(*(next(stream) for stream in streams), strict=True)
+        sizes = np.array(sizes)
+        width = widest if equally_wide else sizes.max()
         present = None
-        if (sizes < width).any():
+        if equally_wide or (sizes < width).any():
             present = torch.from_numpy(np.arange(width) < sizes[:, None])
-        yield torch.from_numpy(rows), present
+        yield torch.from_numpy(np.stack(batches)[:, :width]), present
+
+
+def on_device(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
+    """Bring batches to a GPU, many at a time and without waiting for it."""
+    if device.type == "cpu":
+        yield from batches
+        return
+    while uploaded := list(islice(batches, BATCHES_UPLOADED)):
+        rows, present = (
+            torch.stack(parts).pin_memory().to(device, non_blocking=True)
+            for parts in zip(*uploaded, strict=True)
+        )
+        yield from zip(rows, present, strict=True)
 
 
 def _torch_generator(seed: np.random.SeedSequence) -> torch.Generator:

@@ -1,0 +1,64 @@
+"""Training steps on a GPU without the cost of launching each of their operations."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+Step = Callable[[Tensor, Tensor], Tensor]
+
+# Run as they are before the recording: they make the optimiser's state and choose kernels.
+STEPS_BEFORE_RECORDING = 3
+
+
+class ReplayedStep:
+    """A training step that is recorded as a CUDA graph and then replayed.
+
+    A step of small networks has some two hundred operations that take a GPU less time than their
+    launches take the processor. What is recorded must have inputs of one shape, draw no random
+    numbers, and never wait for the GPU.
+
+    Args:
+        step: takes the rows of the batch and which of them are samples; changes the weights in
+            place and returns a tensor.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._calls = 0
+        self._side = torch.cuda.Stream()
+
+    def __call__(self, rows: Tensor, present: Tensor) -> Tensor:
+        """Do one step. The result is overwritten by the next."""
+        self._calls += 1
+        if self._calls <= STEPS_BEFORE_RECORDING:
+            # As the recording, off the default stream.
+            self._side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self._side):
+                output = self._step(rows, present)
+            torch.cuda.current_stream().wait_stream(self._side)
+            return output
+        if self._calls == STEPS_BEFORE_RECORDING + 1:
+            self._rows, self._present = rows.clone(), present.clone()
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                self._output = self._step(self._rows, self._present)
+        self._rows.copy_(rows)
+        self._present.copy_(present)
+        self._graph.replay()
+        return self._output
+
+
+@contextmanager
+def tensor_float_32(allowed: bool, device: torch.device) -> Iterator[None]:
+    """Let a GPU round the factors of matrix products to TF32 (10 bits) for a while, or not."""
+    if device.type != "cuda":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if allowed else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+import torch
+
+from conle.enhancers import batched
+from conle.enhancers.batched import fold_batches, on_device
+from conle.enhancers.conle import ConLE
+from conle.enhancers.replay import tensor_float_32
+
+CPU = torch.device("cpu")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def batches(**options):
+    rows = [np.arange(11), np.arange(20, 29)]
+    generators = [np.random.default_rng(seed) for seed in (0, 1)]
+    return fold_batches(rows, 4, 7, generators, **options)
+
+
+def test_batches_of_one_width_are_the_others_padded():
+    for (rows, present), (padded, mask) in zip(batches(), batches(equally_wide=True), strict=True):
+        assert padded.shape == mask.shape == (2, 4)
+        for fold in range(2):
+            own = rows[fold] if present is None else rows[fold][present[fold]]
+            assert padded[fold][mask[fold]].tolist() == own.tolist()
+
+
+def test_padding_every_batch_changes_nothing_but_rounding(samples, monkeypatch):
+    """A recorded step has batches of one width, here every step is run as it is."""
+    features, logical_labels = samples
+    rows = np.arange(60)
+    splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 7)]
+    conle = ConLE(batch_size=16, steps=100, stopping="fixed", device="cpu")
+    usual = conle.recover_folds(features, logical_labels, splits).recovered
+    monkeypatch.setattr(
+        batched,
+        "fold_batches",
+        lambda *given, equally_wide: fold_batches(*given, equally_wide=not equally_wide),
+    )
+    padded = conle.recover_folds(features, logical_labels, splits).recovered
+    for one, other in zip(usual, padded, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_a_processor_gets_the_batches_as_they_are():
+    for (rows, present), (same_rows, same) in zip(
+        batches(), on_device(batches(), CPU), strict=True
+    ):
+        assert torch.equal(rows, same_rows)
+        assert present is same is None or torch.equal(present, same)
+
+
+def test_precision_is_left_alone_on_a_processor():
+    before = torch.get_float32_matmul_precision()
+    with tensor_float_32(True, CPU):
+        assert torch.get_float32_matmul_precision() == before
+
+
+@needs_gpu
+@pytest.mark.parametrize(("tf32", "accuracy"), [(False, 1e-4), (True, 1e-2)])
+def test_a_gpu_recovers_what_a_processor_does(samples, tf32, accuracy):
+    features, logical_labels = samples
+    rows = np.arange(60)
+    splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 7)]
+    options = {"batch_size": 16, "steps": 100, "stopping": "fixed", "tf32": tf32}
+    recovered = [
+        ConLE(device=device, **options).recover_folds(features, logical_labels, splits).recovered
+        for device in ("cuda", "cpu")
+    ]
+    for one, other in zip(*recovered, strict=True):
+        np.testing.assert_allclose(one, other, atol=accuracy)
+    assert torch.get_float32_matmul_precision() == "highest"

@@ -9,8 +9,11 @@ generators of each fold's own.
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -34,9 +37,10 @@ from conle.enhancers.replay import ReplayedStep, tensor_float_32
 
 # Rows of each fold, and which of them are samples and not padding (None where all are).
 Batch = tuple[Int[Tensor, "folds batch"], Bool[Tensor, "folds batch"] | None]
+Result = TypeVar("Result")
 ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 
-# Of the scaled features of one chunk of folds, in bytes.
+# Of the scaled features of the folds that are trained at a time, in bytes.
 CHUNK_BYTES = 2**30
 # On a CPU, more folds at once than this fall out of the cache.
 CHUNK_FOLDS_ON_CPU = 10
@@ -75,29 +79,24 @@ class BatchedEnhancer(InductiveEnhancer):
         device = resolve_device(self.device)
         seeds = fold_seeds(self.seed, len(splits))
         steps = [self._steps(len(training)) for training, _ in splits]
-        done, parts = 0, {}
-        for chunk in fold_chunks(steps, features.nbytes // 2, device):
-            chunk_steps = steps[chunk[0]]
+        report = _Progress(on_progress, sum(steps))
 
-            def report(step: int, done: int = done, chunk: Rows = chunk) -> None:
-                on_progress(
-                    done + len(chunk) * step,
-                    sum(steps),
-                    f"{len(chunk)} of {len(splits)} folds, step {step} of {steps[chunk[0]]}",
-                )
-
+        def train(chunk: Rows) -> dict[int, _TrainedFold]:
             with tensor_float_32(self.tf32, device):
-                part = self._recover_chunk(
+                trained = self._recover_chunk(
                     features,
                     logical_labels,
                     [splits[fold] for fold in chunk],
                     [seeds[fold] for fold in chunk],
-                    chunk_steps,
+                    steps[chunk[0]],
                     device,
-                    report if on_progress is not None else None,
+                    lambda: report(len(chunk)),
                 )
-            done += len(chunk) * chunk_steps
-            parts |= dict(zip(chunk, part, strict=True))
+            return dict(zip(chunk.tolist(), trained, strict=True))
+
+        parts: dict[int, _TrainedFold] = {}
+        for part in on_all_cores(train, fold_chunks(steps, features.nbytes // 2, device), device):
+            parts |= part
         ordered = [parts[fold] for fold in range(len(splits))]
         return FoldRecovery(
             recovered=[fold.recovered for fold in ordered],
@@ -211,7 +210,7 @@ class BatchedEnhancer(InductiveEnhancer):
         seeds: Sequence[np.random.SeedSequence],
         steps: int,
         device: torch.device,
-        on_step: Callable[[int], None] | None,
+        on_step: Callable[[], None],
     ) -> list["_TrainedFold"]:
         scaling = self._scaling(features, splits)
         all_features = scaling.apply(features, device)
@@ -279,7 +278,7 @@ class BatchedEnhancer(InductiveEnhancer):
         is_training: Bool[Tensor, "folds samples"],
         generators: Sequence[torch.Generator],
         take_snapshot: Callable[[int], None],
-        on_step: Callable[[int], None] | None,
+        on_step: Callable[[], None],
     ) -> dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, "folds steps"]]]:
         """Train all folds at once and leave the weights to keep in `networks`."""
         optimizer = self._optimizer(networks.parameters())
@@ -322,8 +321,7 @@ class BatchedEnhancer(InductiveEnhancer):
                     torch.where(improved[:, None, None], weights, kept[name], out=kept[name])
             if snapshot_every is not None and step % snapshot_every == 0:
                 take_snapshot(step)
-            if on_step is not None:
-                on_step(step)
+            on_step()
 
         values = values.mT.cpu().numpy()
         self._refuse_divergence(values[0])
@@ -364,6 +362,20 @@ class _TrainedFold:
     weights: dict[str, np.ndarray]
     curves: Curves
     snapshots: dict[int, Recovered]
+
+
+class _Progress:
+    """The steps of all folds that are done, from whichever thread."""
+
+    def __init__(self, on_progress: ProgressCallback | None, whole: int) -> None:
+        self._on_progress, self._done, self._whole = on_progress, 0, whole
+        self._lock = Lock()
+
+    def __call__(self, steps: int) -> None:
+        with self._lock:
+            self._done += steps
+            if self._on_progress is not None:
+                self._on_progress(self._done, self._whole, f"{self._done} of {self._whole} steps")
 
 
 class FeatureScaling:
@@ -488,6 +500,25 @@ def fold_seeds(seed: int, folds: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(seed).spawn(folds)
 
 
+def on_all_cores(
+    work: Callable[[Rows], Result], chunks: Sequence[Rows], device: torch.device
+) -> Iterator[Result]:
+    """Do the chunks of folds side by side, a thread on each core; a GPU takes one after another.
+
+    The operations of a chunk are too small to be shared among cores themselves. One chunk alone
+    has all cores.
+    """
+    if device.type != "cpu" or len(chunks) == 1:
+        yield from map(work, chunks)
+        return
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield from pool.map(work, chunks)
+    finally:
+        torch.set_num_threads(threads)
+
+
 def fold_chunks(steps: Sequence[int], fold_bytes: int, device: torch.device) -> list[Rows]:
     """Split the folds into chunks that are trained one after the other, sizes nearly equal.
 
@@ -500,7 +531,8 @@ def fold_chunks(steps: Sequence[int], fold_bytes: int, device: torch.device) -> 
         The numbers of the folds of each chunk.
     """
     if device.type == "cpu":
-        most = min(CHUNK_BYTES // fold_bytes, CHUNK_FOLDS_ON_CPU)
+        at_a_time = CHUNK_BYTES // torch.get_num_threads()
+        most = min(at_a_time // fold_bytes, CHUNK_FOLDS_ON_CPU)
     else:
         free, _ = torch.cuda.mem_get_info(device)
         most = min(CHUNK_BYTES, int(SHARE_OF_FREE_MEMORY * free)) // fold_bytes

@@ -9,8 +9,7 @@ posterior mean. It is this project's own; the contrastive representation is ConL
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from threading import Lock
 from typing import ClassVar
@@ -33,7 +32,7 @@ from conle.enhancers.base import (
     Split,
     check_inputs,
 )
-from conle.enhancers.batched import fold_seeds, resolve_device
+from conle.enhancers.batched import fold_seeds, on_all_cores, resolve_device
 from conle.enhancers.conle import ConLE
 from conle.enhancers.posterior_sampler import (
     Coefficients,
@@ -200,7 +199,8 @@ class PosteriorDecoder(InductiveEnhancer):
             return dict(zip(chunk.tolist(), self._mean(draws), strict=True))
 
         recovered: dict[int, Recovered] = {}
-        for part in self._on_all_cores(recover, self._chunks(splits)):
+        chunks = list(self._chunks(splits))
+        for part in on_all_cores(recover, chunks, resolve_device(self.device)):
             recovered |= part
         return FoldRecovery([recovered[fold] for fold in range(len(splits))])
 
@@ -503,24 +503,6 @@ class PosteriorDecoder(InductiveEnhancer):
                 f"{logical_labels.shape[1]} labels relevant); the prior (scale_prior) decides",
                 stacklevel=3,
             )
-
-    def _on_all_cores(self, work: Callable, chunks: Iterable[np.ndarray]) -> Iterator:
-        """Do the chunks side by side, a thread on each core; a GPU takes one after the other.
-
-        The operations of a chunk are too small to be shared among cores themselves. Results do
-        not depend on the number of threads.
-        """
-        if resolve_device(self.device).type != "cpu":
-            yield from map(work, chunks)
-            return
-        threads = torch.get_num_threads()
-        try:
-            with ThreadPoolExecutor(
-                threads, initializer=torch.set_num_threads, initargs=(1,)
-            ) as pool:
-                yield from pool.map(work, chunks)
-        finally:
-            torch.set_num_threads(threads)
 
     def _chunks(self, splits: Sequence[Split]) -> Iterator[np.ndarray]:
         """Folds of equal numbers of training and of test rows, not too many at once."""

@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist, squareform
 
 from conle.enhancers.geometry import (
     as_distributions,
@@ -67,11 +68,23 @@ def test_shared_results_cannot_be_written_to():
 
 def test_distances_and_their_mean():
     square, mean = distances(np.array([[0.0], [3.0], [4.0]]))
-    assert square.tolist() == [[0, 3, 4], [3, 0, 1], [4, 1, 0]]
+    np.testing.assert_allclose(square, [[0, 3, 4], [3, 0, 1], [4, 1, 0]], rtol=1e-14)
     assert mean == pytest.approx(8 / 3)
 
 
-@pytest.mark.parametrize("features", [[[1.0]], [[1.0], [1.0]]])
+def test_distances_are_those_of_differences():
+    """With columns far from zero, equal samples, and one sample far from all others."""
+    features = np.random.default_rng(1).normal(size=(60, 7)) + [0, 1, 1e6, 0, 0, 0, -1e6]
+    features[7] = features[3]
+    features[11] += 1e7
+    square, mean = distances(features)
+    pairs = pdist(features)
+    np.testing.assert_allclose(square, squareform(pairs), rtol=1e-6)
+    assert square[7, 3] == square[3, 7] == 0
+    assert mean == pytest.approx(pairs.mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize("features", [[[1.0]], [[1.0], [1.0]], [[0.1, 0.7]] * 5])
 def test_mean_distance_of_equal_samples_is_a_width_all_the_same(features):
     assert distances(np.array(features))[1] == 1.0
 

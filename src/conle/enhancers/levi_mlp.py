@@ -92,7 +92,7 @@ class Dropout:
     def _draw(self, draw, units: int) -> Float[Tensor, "folds batch units"]:
         drawn = torch.zeros(len(self.generators), self.width, units)
         for fold, (generator, count) in enumerate(zip(self.generators, self.counts, strict=True)):
-            drawn[fold, :count] = draw(count, units, generator=generator)
+            draw((count, units), generator=generator, out=drawn[fold, :count])
         return drawn.to(self.device)
 
 

@@ -74,7 +74,8 @@ def test_distances_and_their_mean():
 
 def test_distances_are_those_of_differences():
     """With columns far from zero, equal samples, and one sample far from all others."""
-    features = np.random.default_rng(1).normal(size=(60, 7)) + [0, 1, 1e6, 0, 0, 0, -1e6]
+    offset = np.array([0, 1, 1e6, 0, 0, 0, -1e6])
+    features = np.random.default_rng(1).normal(size=(60, 7)) + offset
     features[7] = features[3]
     features[11] += 1e7
     square, mean = distances(features)

@@ -53,6 +53,21 @@ def test_contrastive_loss_is_the_written_formula_on_random_batches():
     assert contrastive_loss(z, q, tau).item() == pytest.approx(total / 6, rel=1e-12)
 
 
+@pytest.mark.parametrize("present", [None, [[True] * 5, [True, False, True, True, False]]])
+def test_gradient_of_the_contrastive_loss(present):
+    generator = torch.Generator().manual_seed(1)
+    z, q = torch.randn(2, 2, 5, 3, generator=generator, dtype=torch.float64)
+    mask = None if present is None else torch.tensor(present)
+    z.requires_grad_()
+    q.requires_grad_()
+    assert torch.autograd.gradcheck(lambda z, q: contrastive_loss(z, q, 0.4, mask), (z, q))
+    loss = contrastive_loss(z, q, 0.4, mask).sum()
+    again = [torch.autograd.grad(loss, (z, q), retain_graph=True) for _ in range(2)]
+    assert all(map(torch.equal, *again))
+    if present is not None:
+        assert again[0][0][1, [1, 4]].abs().max() == 0
+
+
 def test_contrastive_loss_exchanges_z_and_q():
     assert contrastive_loss(Z, Q).item() == pytest.approx(contrastive_loss(Q, Z).item())
 

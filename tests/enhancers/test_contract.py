@@ -1,9 +1,12 @@
 """What every method must satisfy. A new method in the registry runs through all of it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from conle.enhancers.registry import FLOORS, METHODS, POSTERIORS, make_enhancer
 
@@ -140,6 +143,31 @@ def test_lists_and_memory_layouts(name, samples):
         (np.repeat(features, 2, axis=0)[::2], np.repeat(logical_labels, 2, axis=0)[::2]),
     ):
         np.testing.assert_array_equal(make(name).fit_transform(X, L), expected)
+
+
+def test_tables_keep_their_names(name, samples):
+    features, logical_labels = samples
+    index = [f"row {number}" for number in range(60)][::-1]
+    X = pd.DataFrame(features, index=index, columns=list("pqrst"))
+    L = pd.DataFrame(logical_labels, index=index, columns=["sky", "sea", "sun", "fog"])
+    recovered = make(name).fit_transform(X, L)
+    assert isinstance(recovered, pd.DataFrame)
+    assert recovered.index.equals(L.index)
+    assert recovered.columns.equals(L.columns)
+    np.testing.assert_array_equal(recovered, make(name).fit_transform(*samples))
+    with pytest.raises(ValueError, match="row 0 is 'row 0' in one and 'row 59' in the other"):
+        make(name).fit_transform(X[::-1], L)
+    enhancer = make(name).fit(X, L)
+    if enhancer.inductive:
+        with pytest.raises(ValueError, match="feature names"):
+            enhancer.transform(X[list("qprst")], L)
+
+
+def test_in_a_pipeline(name, samples):
+    features, logical_labels = samples
+    pipeline = make_pipeline(StandardScaler(), make(name))
+    expected = make(name).fit_transform(StandardScaler().fit_transform(features), logical_labels)
+    np.testing.assert_array_equal(pipeline.fit_transform(features, logical_labels), expected)
 
 
 def test_float32_features_are_taken_as_their_values(name, samples):

@@ -57,3 +57,14 @@ def test_configured_values_are_those_of_the_classes(request):
 def test_values_are_checked_when_it_is_made():
     with pytest.raises(ValueError, match="'steps'"):
         make_enhancer("conle", {"steps": 0})
+
+
+def test_every_method_can_be_imported_from_the_package():
+    import conle
+
+    for method in METHODS.values():
+        name = method.enhancer_class.__name__
+        assert getattr(conle, name) is method.enhancer_class
+        assert name in dir(conle)
+    with pytest.raises(AttributeError, match="no attribute 'Conle'"):
+        _ = conle.Conle

@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _check_feature_names
 
 Features = Float[np.ndarray, "samples features"]
 LogicalLabels = Float[np.ndarray, "samples labels"]
@@ -84,7 +85,7 @@ class LabelEnhancer(BaseEstimator, ABC):
         """Learn from features and logical labels. A second call starts anew.
 
         Args:
-            features: X, samples x features, finite numbers.
+            features: X, samples x features, finite numbers; a matrix or a pandas table.
             logical_labels: L, samples x labels, each 0 or 1 (any numeric type or bool).
 
         Returns:
@@ -95,10 +96,11 @@ class LabelEnhancer(BaseEstimator, ABC):
                 hyperparameter out of its range.
         """
         self.check_hyperparameters()
-        features, logical_labels = check_inputs(features, logical_labels)
-        self._fit(features, logical_labels)
+        checked_features, checked_labels = check_inputs(features, logical_labels)
+        self._fit(checked_features, checked_labels)
         # Last, so that a fit that fails leaves an earlier one as it was.
-        self.n_features_in_, self.n_labels_in_ = features.shape[1], logical_labels.shape[1]
+        _check_feature_names(self, features, reset=True)
+        self.n_features_in_, self.n_labels_in_ = checked_features.shape[1], checked_labels.shape[1]
         return self
 
     @abstractmethod
@@ -165,14 +167,15 @@ class InductiveEnhancer(LabelEnhancer):
             logical_labels: L, samples x labels.
 
         Returns:
-            Recovered distributions, samples x labels: non-negative float64, rows sum to 1.
+            Recovered distributions, samples x labels: non-negative float64, rows sum to 1. Where
+            the logical labels are a pandas table, one with its index and columns.
 
         Raises:
             ValueError: as `fit`, or other numbers of features or labels than in `fit`.
             sklearn.exceptions.NotFittedError: `fit` was not called.
         """
-        features, logical_labels = self._checked_for_transform(features, logical_labels)
-        return self._transform(features, logical_labels)
+        recovered = self._transform(*self._checked_for_transform(features, logical_labels))
+        return _named_as(recovered, logical_labels)
 
     def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
         """Fit to samples and recover their distributions; see `fit` and `transform`."""
@@ -190,15 +193,16 @@ class InductiveEnhancer(LabelEnhancer):
         """Check that the enhancer is fitted, and the inputs against what it was fitted to."""
         if not hasattr(self, "n_features_in_"):
             raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
-        features, logical_labels = check_inputs(features, logical_labels)
+        checked_features, checked_labels = check_inputs(features, logical_labels)
         seen = (self.n_features_in_, self.n_labels_in_)
-        given = (features.shape[1], logical_labels.shape[1])
+        given = (checked_features.shape[1], checked_labels.shape[1])
         if given != seen:
             raise ValueError(
                 f"{type(self).__name__} was fitted with {seen[0]} features and {seen[1]} labels, "
                 f"not {given[0]} and {given[1]}"
             )
-        return features, logical_labels
+        _check_feature_names(self, features, reset=False)
+        return checked_features, checked_labels
 
     @abstractmethod
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
@@ -227,7 +231,8 @@ class TransductiveEnhancer(LabelEnhancer):
 
     def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
         """Fit to samples and recover their distributions; see `fit`."""
-        return self.fit(features, logical_labels).recovered_.copy()
+        recovered = self.fit(features, logical_labels).recovered_.copy()
+        return _named_as(recovered, logical_labels)
 
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
         self.recovered_ = self._fit_transform(features, logical_labels)
@@ -262,6 +267,7 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
     Raises:
         ValueError: what is wrong, and in which row.
     """
+    _check_indices(features, logical_labels)
     features = _as_matrix(features, "features")
     logical_labels = _as_matrix(logical_labels, "logical_labels")
     if len(features) != len(logical_labels):
@@ -277,6 +283,31 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
             f"(row {row}, column {column})"
         )
     return features, logical_labels
+
+
+def _is_table(values: object) -> bool:
+    """Whether it is a pandas table, without importing pandas."""
+    return hasattr(values, "index") and hasattr(values, "columns")
+
+
+def _check_indices(features: ArrayLike, logical_labels: ArrayLike) -> None:
+    if not _is_table(features) or not _is_table(logical_labels):
+        return
+    if len(features) == len(logical_labels) and not features.index.equals(logical_labels.index):
+        row = int((features.index != logical_labels.index).argmax())
+        raise ValueError(
+            f"features and logical_labels are of other samples or in another order: row {row} is "
+            f"{features.index[row]!r} in one and {logical_labels.index[row]!r} in the other"
+        )
+
+
+def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered:
+    """With the index and the columns of the logical labels, if these are a pandas table."""
+    if not _is_table(logical_labels):
+        return recovered
+    return type(logical_labels)(
+        recovered, index=logical_labels.index, columns=logical_labels.columns
+    )
 
 
 def _as_matrix(values: ArrayLike, name: str) -> Float[np.ndarray, "samples columns"]:

@@ -163,6 +163,26 @@ def test_tables_keep_their_names(name, samples):
             enhancer.transform(X[list("qprst")], L)
 
 
+def test_a_fit_can_be_restored_from_its_weights(name, samples):
+    features, logical_labels = samples
+    enhancer = make(name)
+    if not enhancer.inductive:
+        pytest.skip("has no transform")
+    with pytest.raises(NotFittedError):
+        enhancer.get_weights()
+    weights = enhancer.fit(features, logical_labels).get_weights()
+    assert all(isinstance(value, np.ndarray) for value in weights.values())
+    restored = make(name).set_weights(weights, 5, 4)
+    # Arrays of another layout may round otherwise.
+    np.testing.assert_allclose(
+        restored.transform(features[:9], logical_labels[:9]),
+        enhancer.transform(features[:9], logical_labels[:9]),
+        atol=1e-9,
+    )
+    with pytest.raises(ValueError, match="5 features and 4 labels"):
+        restored.transform(features[:, :4], logical_labels)
+
+
 def test_in_a_pipeline(name, samples):
     features, logical_labels = samples
     pipeline = make_pipeline(StandardScaler(), make(name))

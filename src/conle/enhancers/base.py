@@ -11,7 +11,7 @@ attributes ending in `_`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
@@ -191,8 +191,7 @@ class InductiveEnhancer(LabelEnhancer):
         self, features: ArrayLike, logical_labels: ArrayLike
     ) -> tuple[Features, LogicalLabels]:
         """Check that the enhancer is fitted, and the inputs against what it was fitted to."""
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
+        self._check_fitted()
         checked_features, checked_labels = check_inputs(features, logical_labels)
         seen = (self.n_features_in_, self.n_labels_in_)
         given = (checked_features.shape[1], checked_labels.shape[1])
@@ -204,9 +203,44 @@ class InductiveEnhancer(LabelEnhancer):
         _check_feature_names(self, features, reset=False)
         return checked_features, checked_labels
 
+    def get_weights(self) -> dict[str, np.ndarray]:
+        """Everything that `transform` needs of the fit, as arrays by name.
+
+        Raises:
+            sklearn.exceptions.NotFittedError: `fit` was not called.
+        """
+        self._check_fitted()
+        return self._get_weights()
+
+    def set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> Self:
+        """Make this enhancer, of the same hyperparameters, the fitted one that had the weights.
+
+        Args:
+            weights: as `get_weights` gave them.
+            features: that it was fitted with.
+            labels: that it was fitted with.
+
+        Returns:
+            The fitted enhancer itself.
+        """
+        self._set_weights(weights, features, labels)
+        self.n_features_in_, self.n_labels_in_ = features, labels
+        return self
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
+
     @abstractmethod
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         """Recover checked arrays; they are not to be written to."""
+
+    def _get_weights(self) -> dict[str, np.ndarray]:
+        """The learned attributes that `_transform` reads, as arrays: none here."""
+        return {}
+
+    def _set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> None:
+        """Set those attributes."""
 
 
 class TransductiveEnhancer(LabelEnhancer):

@@ -176,6 +176,12 @@ class BatchedEnhancer(InductiveEnhancer):
             _labels_tensor(logical_labels, 1, device),
         )[0]
 
+    def _get_weights(self) -> dict[str, np.ndarray]:
+        return dict(self.weights_)
+
+    def _set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> None:
+        self.weights_, self.curves_ = dict(weights), {}
+
     def trained_networks(
         self, weights: Mapping[str, np.ndarray], labels: int
     ) -> tuple[nn.Module, "FeatureScaling"]:
@@ -185,9 +191,7 @@ class BatchedEnhancer(InductiveEnhancer):
             weights: by name, their first axis of length one.
             labels: c.
         """
-        scaling = FeatureScaling(
-            *(weights[f"feature_{name}"] for name in ("shift", "scale", "limits"))
-        )
+        scaling = FeatureScaling.from_weights(weights)
         networks = self._networks([torch.Generator()], scaling.shift.shape[1], labels)
         networks.load_state_dict(
             {name: torch.from_numpy(weights[name]) for name in networks.state_dict()}
@@ -253,11 +257,7 @@ class BatchedEnhancer(InductiveEnhancer):
         )
         recovered = self._recover_all(networks, all_features, all_labels)
         weights = {name: value.cpu().numpy() for name, value in networks.state_dict().items()}
-        weights |= {
-            "feature_shift": scaling.shift,
-            "feature_scale": scaling.scale,
-            "feature_limits": scaling.limits,
-        }
+        weights |= scaling.get_weights()
         return [
             _TrainedFold(
                 recovered[fold][test],
@@ -394,6 +394,19 @@ class FeatureScaling:
         limits: Float[np.ndarray, "folds 2"],
     ) -> None:
         self.shift, self.scale, self.limits = shift, scale, limits
+
+    def get_weights(self) -> dict[str, np.ndarray]:
+        """The map as arrays by name."""
+        return {
+            "feature_shift": self.shift,
+            "feature_scale": self.scale,
+            "feature_limits": self.limits,
+        }
+
+    @classmethod
+    def from_weights(cls, weights: Mapping[str, np.ndarray]) -> "FeatureScaling":
+        """The map that had the weights, which may hold others beside them."""
+        return cls(*(weights[f"feature_{name}"] for name in ("shift", "scale", "limits")))
 
     @classmethod
     def standard(cls, features: Features, splits: Sequence[Split], clip: float) -> "FeatureScaling":

@@ -9,7 +9,7 @@ posterior mean. It is this project's own; the contrastive representation is ConL
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from threading import Lock
 from typing import ClassVar
@@ -43,9 +43,9 @@ from conle.enhancers.posterior_sampler import (
 )
 from conle.enhancers.representations import (
     ContrastiveLearner,
+    NoLearner,
     PrincipalComponentsLearner,
     RepresentationLearner,
-    no_representation,
 )
 from conle.enhancers.threshold_model import possible_counts, start_ratios
 
@@ -360,6 +360,37 @@ class PosteriorDecoder(InductiveEnhancer):
         self._check_labels(logical_labels)
         return self._mean(self._draws_of(features, logical_labels))[0]
 
+    def _get_weights(self) -> dict[str, np.ndarray]:
+        stacked = {
+            f"coefficients.{part}": torch.stack(
+                [getattr(coefficients, part) for coefficients in self.coefficients_]
+            )
+            .cpu()
+            .numpy()
+            for part in ("weights", "root", "inverse_root", "precision")
+        }
+        learned = self.representation_.get_weights()
+        return stacked | {f"representation.{name}": value for name, value in learned.items()}
+
+    def _set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> None:
+        device = resolve_device(self.device)
+        learned = {
+            name.removeprefix("representation."): value
+            for name, value in weights.items()
+            if name.startswith("representation.")
+        }
+        self.representation_ = self._learner().restore(learned, labels)
+        self.coefficients_ = [
+            Coefficients(*(torch.from_numpy(part.copy()).to(device) for part in parts))
+            for parts in zip(
+                *(
+                    weights[f"coefficients.{part}"]
+                    for part in ("weights", "root", "inverse_root", "precision")
+                ),
+                strict=True,
+            )
+        ]
+
     def _draws_of(self, features: Features, logical_labels: LogicalLabels) -> Iterator[Tensor]:
         return self._draws(
             [self.representation_(features)],
@@ -521,7 +552,7 @@ class PosteriorFeatureless(PosteriorDecoder):
     """The posterior decoder without features: every sample has the same mean."""
 
     def _learner(self) -> RepresentationLearner:
-        return no_representation
+        return NoLearner()
 
 
 class PosteriorPCA(PosteriorDecoder):

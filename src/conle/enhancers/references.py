@@ -3,6 +3,7 @@
 A method that cannot beat them has learned nothing from the features.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import ClassVar
@@ -121,6 +122,16 @@ class LabelPosterior(InductiveEnhancer):
             if len(possible):
                 nearest = possible[np.argmin(np.abs(possible - best))]
                 self.relevant_mass_[k] = mass[nearest, k] / drawn[nearest, k]
+
+    def _get_weights(self) -> dict[str, np.ndarray]:
+        return {
+            "concentration": np.array(self.concentration_),
+            "relevant_mass": self.relevant_mass_,
+        }
+
+    def _set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> None:
+        self.concentration_ = float(weights["concentration"])
+        self.relevant_mass_ = weights["relevant_mass"]
 
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         labels = logical_labels.shape[1]

@@ -3,7 +3,7 @@
 Each is learned from the features (and, for Z, the logical labels) of the training rows of a fold.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +16,15 @@ from conle.enhancers.base import Features, LogicalLabels, ProgressCallback, Spli
 from conle.enhancers.batched import FeatureScaling, resolve_device
 from conle.enhancers.conle import ConLE, ConLENetworks
 
-Representation = Callable[[Features], Float[np.ndarray, "samples dimensions"]]
+
+class Representation(Protocol):
+    """A function of the features of a sample."""
+
+    def __call__(self, features: Features) -> Float[np.ndarray, "samples dimensions"]:
+        """Represent samples."""
+
+    def get_weights(self) -> dict[str, np.ndarray]:
+        """What was learned, as arrays by name."""
 
 
 class RepresentationLearner(Protocol):
@@ -31,14 +39,34 @@ class RepresentationLearner(Protocol):
     ) -> list[Representation]:
         """One function of the features for each fold."""
 
+    def restore(self, weights: Mapping[str, np.ndarray], labels: int) -> Representation:
+        """The representation that had the weights; labels is c."""
 
-def no_representation(features, logical_labels, splits, on_progress=None) -> list[Representation]:
+
+class NoRepresentation:
     """No features at all: every sample has the same mean."""
-    return [_nothing for _ in splits]
+
+    def __call__(self, features: Features) -> Float[np.ndarray, "samples 0"]:
+        """Represent samples by nothing."""
+        return np.empty((len(features), 0))
+
+    def get_weights(self) -> dict[str, np.ndarray]:
+        """Nothing."""
+        return {}
 
 
-def _nothing(features: Features) -> Float[np.ndarray, "samples 0"]:
-    return np.empty((len(features), 0))
+class NoLearner:
+    """Learns nothing."""
+
+    def __call__(
+        self, features, logical_labels, splits, on_progress=None
+    ) -> list[NoRepresentation]:
+        """See `RepresentationLearner`."""
+        return [NoRepresentation() for _ in splits]
+
+    def restore(self, weights: Mapping[str, np.ndarray], labels: int) -> NoRepresentation:
+        """See `RepresentationLearner`."""
+        return NoRepresentation()
 
 
 @dataclass(frozen=True)
@@ -57,6 +85,14 @@ class PrincipalComponents:
         """Project samples."""
         scaled = self.scaling.of_fold(features, 0)
         return (scaled - self.mean) @ self.components.T / self.divisor
+
+    def get_weights(self) -> dict[str, np.ndarray]:
+        """What was learned, as arrays by name."""
+        return self.scaling.get_weights() | {
+            "mean": self.mean,
+            "components": self.components,
+            "divisor": np.array(self.divisor),
+        }
 
 
 @dataclass(frozen=True)
@@ -92,6 +128,15 @@ class PrincipalComponentsLearner:
                 on_progress(number, len(splits), f"principal components of fold {number}")
         return learned
 
+    def restore(self, weights: Mapping[str, np.ndarray], labels: int) -> PrincipalComponents:
+        """See `RepresentationLearner`."""
+        return PrincipalComponents(
+            FeatureScaling.from_weights(weights),
+            weights["mean"],
+            weights["components"],
+            float(weights["divisor"]),
+        )
+
 
 @dataclass(frozen=True)
 class ContrastiveEmbedding:
@@ -105,6 +150,15 @@ class ContrastiveEmbedding:
     def __call__(self, features: Features) -> Float[np.ndarray, "samples embedding"]:
         """Embed samples."""
         return (self._unit(features) - self.centre) / self.divisor
+
+    def get_weights(self) -> dict[str, np.ndarray]:
+        """What was learned, as arrays by name."""
+        networks = {name: value.cpu().numpy() for name, value in self.networks.state_dict().items()}
+        return (
+            self.scaling.get_weights()
+            | networks
+            | {"centre": self.centre, "divisor": np.array(self.divisor)}
+        )
 
     def _unit(self, features: Features) -> Float[np.ndarray, "samples embedding"]:
         device = next(self.networks.parameters()).device
@@ -148,3 +202,13 @@ class ContrastiveLearner:
                 ContrastiveEmbedding.centred_on(networks.to(device), scaling, features[training])
             )
         return learned
+
+    def restore(self, weights: Mapping[str, np.ndarray], labels: int) -> ContrastiveEmbedding:
+        """See `RepresentationLearner`."""
+        networks, scaling = self.conle.trained_networks(weights, labels)
+        return ContrastiveEmbedding(
+            networks.to(resolve_device(self.conle.device)),
+            scaling,
+            weights["centre"],
+            float(weights["divisor"]),
+        )

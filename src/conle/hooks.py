@@ -32,6 +32,15 @@ PUBLISHED_FILES = (
     "published_ablation",
     "known_files",
 )
+# Parameters that only the catalog reads.
+LABEL_COLUMNS = ("labels", "labels_prefix", "labels_last", "labels_xml")
+# What `--pipeline=enhance` makes, for its last words.
+ENHANCED = (
+    ("Parquet", "enhance.distributions"),
+    ("CSV", "enhance.distributions_csv"),
+    ("Checks", "enhance.checks"),
+    ("Model", "enhance.model"),
+)
 PACKAGE = __name__.split(".")[0]
 
 
@@ -81,6 +90,11 @@ class RunParameters:
         raw = [name.removesuffix(".raw") for name in missing if name.endswith(".raw")]
         if raw:
             raise RawFileError(self._missing_message(raw))
+        if "enhance.input" in missing:
+            raise RawFileError(self._input_message(catalog))
+        if "enhance.fitted_model" in missing:
+            folder = catalog.load("params:model")
+            raise RawFileError(f"{folder} is missing: --params model=FOLDER names a fitted model")
         published = [name for name in missing if name in PUBLISHED_FILES]
         if published:
             raise RawFileError(
@@ -111,6 +125,16 @@ class RunParameters:
             "those of the paper that are there."
         )
 
+    @staticmethod
+    def _input_message(catalog: CatalogProtocol) -> str:
+        given = catalog.load("params:input")
+        if given is not None:
+            return f"{given} is missing"
+        return (
+            'No table is given: --params "input=FILE,labels_prefix=label_" names one (.csv, '
+            ".parquet, .mat or .arff) and says which of its columns are labels"
+        )
+
     def _refuse_unknown(self, context: KedroContext, parameters: Mapping[str, Any]) -> None:
         """A misspelt parameter would change nothing, silently.
 
@@ -124,7 +148,11 @@ class RunParameters:
             base_env=loader.base_env,
             default_run_env=loader.default_run_env,
         )["parameters"]
-        own = {*RunOptions.model_fields, *(method.parameters for method in METHODS.values())}
+        own = {
+            *RunOptions.model_fields,
+            *LABEL_COLUMNS,
+            *(method.parameters for method in METHODS.values()),
+        }
         for name in parameters:
             if name not in configured:
                 raise ParameterError(
@@ -344,7 +372,7 @@ class RunReport:
     ) -> None:
         """Print the table of measures."""
         outputs = pipeline.all_outputs()
-        if not outputs & {"summary", "report"}:
+        if not outputs & {"summary", "report", "enhance.checks"}:
             return
         import mlflow
         from rich.console import Console
@@ -354,6 +382,8 @@ class RunReport:
             console = Console(width=180)
         if "summary" in outputs:
             console.print(summary_table(catalog.load("summary")))
+        if "enhance.check_table" in outputs:
+            console.print(checks_table(catalog.load("enhance.check_table")))
         project = Path(run_params["project_path"])
 
         def saved(name: str) -> str:
@@ -366,6 +396,7 @@ class RunReport:
         shown = [(name.capitalize(), name) for name in ("results", "summary") if name in outputs]
         shown += [("Picture", name) for name in pictures]
         shown += [("Report", name) for name in ("report",) if name in outputs]
+        shown += [(title, name) for title, name in ENHANCED if name in outputs]
         lines = [f"{title:<9} {saved(name)}" for title, name in shown]
         if parent is not None:
             lines.append(
@@ -404,6 +435,18 @@ def summary_table(summary: pd.DataFrame) -> Any:
         table.add_section()
     if marked:
         table.caption = "* fitted to all rows, the scored ones included"
+    return table
+
+
+def checks_table(checks: pd.DataFrame) -> Any:
+    """The checks of enhanced labels as a table for the terminal."""
+    from rich.table import Table
+
+    table = Table(title="Enhanced labels")
+    table.add_column("check")
+    table.add_column("", justify="right")
+    for row in checks.itertuples():
+        table.add_row(row.check, f"{row.value:.4f}".removesuffix(".0000"))
     return table
 
 

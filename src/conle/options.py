@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 from kedro.config import OmegaConfigLoader
 from kedro.framework.project import settings
 from kedro.utils import find_kedro_project
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from conle.enhancers.registry import METHODS, suggestion
 from conle.errors import ParameterError
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,12 @@ def _split_names(datasets: Any) -> list[str]:
 DatasetNames = Annotated[list[str], BeforeValidator(_split_names), Field(min_length=1)]
 
 
+def _known_method(method: str) -> str:
+    if method not in METHODS:
+        raise ValueError(f"there is no method {method!r}{suggestion(method, METHODS)}")
+    return method
+
+
 class SensitivityOptions(BaseModel):
     """The grid of `--pipeline=sensitivity`."""
 
@@ -95,6 +102,9 @@ class RunOptions(BaseModel):
     degree_floors: dict[str, Annotated[float, Field(ge=0)]]
     sensitivity: SensitivityOptions
     convergence: ConvergenceOptions
+    input: str | None
+    method: Annotated[str, AfterValidator(_known_method)]
+    model: str | None
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> "RunOptions":

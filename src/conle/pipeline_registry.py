@@ -15,6 +15,7 @@ from conle.enhancers.registry import (
 from conle.options import run_options
 from conle.pipelines import (
     convergence,
+    enhance,
     evaluation,
     ingestion,
     posterior,
@@ -32,7 +33,8 @@ def register_pipelines() -> dict[str, Pipeline]:
         `conle`, `baselines`, `posterior` and `ablation` run everything that their methods need,
         from the raw files to the scored results; all have the reference rows. `__default__` runs
         the first two and the report. `sensitivity` and `convergence` run for datasets of their
-        own. `report` and the parts of `__default__` read what earlier runs left in the catalog.
+        own, `enhance` for a table without distributions. `report` and the parts of `__default__`
+        read what earlier runs left in the catalog.
     """
     options = run_options()
     datasets = options.datasets
@@ -65,6 +67,7 @@ def register_pipelines() -> dict[str, Pipeline]:
         + sensitivity.create_pipeline(options.sensitivity),
         "convergence": prepared(options.convergence.datasets)
         + convergence.create_pipeline(options.convergence.datasets),
+        "enhance": enhance.create_pipeline(options.method, apply=options.model is not None),
         "report": reporting.create_pipeline(datasets),
         "__default__": from_raw_files(every_method) + reporting.create_pipeline(datasets),
     }

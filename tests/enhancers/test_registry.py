@@ -8,6 +8,7 @@ from conle.enhancers.registry import METHODS, REFERENCES, make_enhancer
 @pytest.mark.parametrize("name", METHODS)
 def test_entries(name):
     assert issubclass(METHODS[name].enhancer_class, LabelEnhancer)
+    assert METHODS[name].transductive != METHODS[name].enhancer_class.inductive
 
 
 def test_references_are_methods():

@@ -18,6 +18,7 @@ class Method:
         path: "module:class". Imported on use: torch takes seconds to load.
         parameters: name of its block of hyperparameters.
         trained: whether it has weights to keep and training curves to draw.
+        transductive: whether it recovers only the rows it is fitted to.
         fixed: hyperparameters that make the method what it is and cannot be set.
     """
 
@@ -25,6 +26,7 @@ class Method:
     path: str
     parameters: str
     trained: bool = False
+    transductive: bool = False
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -73,12 +75,12 @@ METHODS = {
         "conle.enhancers.posterior:PosteriorFeatureless",
         "posterior_featureless",
     ),
-    "fcm": Method("FCM", "conle.enhancers.fcm:FCM", "fcm"),
-    "km": Method("KM", "conle.enhancers.km:KM", "km"),
-    "lp": Method("LP", "conle.enhancers.lp:LP", "lp"),
-    "glle": Method("GLLE", "conle.enhancers.glle:GLLE", "glle"),
+    "fcm": Method("FCM", "conle.enhancers.fcm:FCM", "fcm", transductive=True),
+    "km": Method("KM", "conle.enhancers.km:KM", "km", transductive=True),
+    "lp": Method("LP", "conle.enhancers.lp:LP", "lp", transductive=True),
+    "glle": Method("GLLE", "conle.enhancers.glle:GLLE", "glle", transductive=True),
     "levi_mlp": Method("LEVI-MLP", "conle.enhancers.levi_mlp:LEVIMLP", "levi_mlp", trained=True),
-    "lesc": Method("LESC", "conle.enhancers.lesc:LESC", "lesc"),
+    "lesc": Method("LESC", "conle.enhancers.lesc:LESC", "lesc", transductive=True),
     "uniform": Method("uniform", "conle.enhancers.references:Uniform", "uniform"),
     "softmax_labels": Method(
         "softmax of L", "conle.enhancers.references:SoftmaxLabels", "softmax_labels"

@@ -229,6 +229,43 @@ def posterior_intervals(
     return figure
 
 
+def entropy_histogram(entropies: np.ndarray) -> Figure:
+    """How far from uniform distributions are.
+
+    Args:
+        entropies: divided by that of the uniform distribution.
+    """
+    figure = Figure(figsize=(6, 2.6), layout="constrained")
+    axes = figure.subplots()
+    axes.hist(entropies, bins=40, range=(0, 1))
+    axes.set(xlabel="entropy, 1 is uniform", ylabel="samples")
+    axes.grid(axis="y", alpha=0.3)
+    return figure
+
+
+def example_distributions(
+    distributions: pd.DataFrame, logical_labels: pd.DataFrame, most_labels: int
+) -> Figure:
+    """The largest degrees of a few samples, relevant labels in another colour.
+
+    Args:
+        distributions: of the samples.
+        logical_labels: of the samples.
+        most_labels: shown of each.
+    """
+    shown = min(most_labels, distributions.shape[1])
+    figure, grid = _panels(len(distributions), 2.8, 0.7 + 0.2 * shown)
+    for axes, (index, degrees), (_, own) in zip(
+        grid, distributions.iterrows(), logical_labels.iterrows(), strict=True
+    ):
+        largest = degrees.sort_values(ascending=False, kind="stable")[:shown][::-1]
+        colors = ["C1" if own[label] == 1 else "C0" for label in largest.index]
+        axes.barh(range(shown), largest, color=colors)
+        axes.set_yticks(range(shown), [str(label)[:24] for label in largest.index], fontsize=7)
+        axes.set_title(f"row {index}", fontsize="small")
+    return figure
+
+
 def _names(table: pd.DataFrame, *columns: str) -> tuple[list[str], ...]:
     return tuple(list(dict.fromkeys(table[column])) for column in columns)
 

@@ -1,0 +1,148 @@
+"""From features of any kind and 0/1 labels to label distributions."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from conle.enhancers.base import DivergenceError, NotApplicableError
+from conle.enhancers.registry import make_enhancer
+from conle.errors import DataError, ParameterError
+from conle.fitted_model import FittedModel, encodable
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 5
+
+
+def take_apart(
+    table: tuple[pd.DataFrame, pd.DataFrame],
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Features and logical labels of a multi-label table.
+
+    Raises:
+        DataError: there are no rows, or a single label.
+    """
+    features, logical_labels = table
+    if features.empty:
+        raise DataError("the input has no rows")
+    if logical_labels.shape[1] < 2:
+        raise DataError(
+            f"label distributions need at least two labels; the input has "
+            f"{', '.join(logical_labels.columns)} alone"
+        )
+    return features, logical_labels
+
+
+def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, ColumnTransformer]:
+    """Numbers from features of any kind.
+
+    Missing numbers become the median of their column, other missing values the most frequent one;
+    what is no number becomes a column for each of its values. All of it is said in the log.
+
+    Args:
+        features: as they came.
+
+    Returns:
+        Encoded features, samples x numbers, and the encoder, fitted to them.
+
+    Raises:
+        DataError: a column has infinite numbers.
+    """
+    numbers = [name for name in features if pd.api.types.is_numeric_dtype(features[name])]
+    others = [name for name in features if name not in numbers]
+    encoder = ColumnTransformer(
+        [
+            ("numbers", SimpleImputer(strategy="median", keep_empty_features=True), numbers),
+            (
+                "others",
+                make_pipeline(
+                    SimpleImputer(strategy="most_frequent", keep_empty_features=True),
+                    OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+                ),
+                others,
+            ),
+        ]
+    )
+    encoded = encoder.fit_transform(encodable(features, numbers))
+    missing = features.isna().sum()
+    missing = missing[missing > 0]
+    if len(missing):
+        logger.info(
+            "Imputed missing values of %d features: %s",
+            len(missing),
+            _shortened([f"{name} ({count})" for name, count in missing.items()]),
+        )
+    if others:
+        logger.info("One-hot encoded %d features: %s", len(others), _shortened(others))
+    return np.asarray(encoded, dtype=np.float64), encoder
+
+
+def fit_and_enhance(
+    features: np.ndarray,
+    encoder: ColumnTransformer,
+    logical_labels: pd.DataFrame,
+    hyperparameters: Mapping[str, Any],
+    threshold: float,
+    device: str,
+    seed: int,
+    *,
+    method: str,
+) -> tuple[pd.DataFrame, FittedModel] | pd.DataFrame:
+    """Fit a method to all rows and recover their distributions.
+
+    Args:
+        features: encoded, samples x numbers.
+        encoder: that encoded them.
+        logical_labels: samples x labels.
+        hyperparameters: of the method.
+        threshold: T, for the methods that need it.
+        device: "auto", "cpu" or "cuda".
+        seed: of the method's random choices.
+        method: its name.
+
+    Returns:
+        Distributions with index and columns of the logical labels and, of an inductive method, the
+        fitted model.
+
+    Raises:
+        ParameterError: the training diverged, or the method cannot be used with these labels.
+    """
+    enhancer = make_enhancer(method, hyperparameters, threshold=threshold, device=device, seed=seed)
+    try:
+        distributions = enhancer.fit_transform(features, logical_labels)
+    except (DivergenceError, NotApplicableError) as error:
+        raise ParameterError(f"{method}: {error}") from error
+    if not enhancer.inductive:
+        return distributions
+    return distributions, FittedModel(method, enhancer, encoder, list(logical_labels.columns))
+
+
+def apply_model(
+    model: FittedModel, features: pd.DataFrame, logical_labels: pd.DataFrame
+) -> pd.DataFrame:
+    """Recover the distributions of new rows with a fitted model.
+
+    Raises:
+        DataError: a column that the model was fitted with is missing.
+        ParameterError: the method cannot be used with these labels.
+    """
+    try:
+        return model.enhance(features, logical_labels)
+    except NotApplicableError as error:
+        raise ParameterError(f"{model.method}: {error}") from error
+
+
+def hand_on(distributions: pd.DataFrame) -> pd.DataFrame:
+    """The distributions again, for the catalog to write in another format."""
+    return distributions
+
+
+def _shortened(names: list[str]) -> str:
+    return ", ".join(map(str, names[:SHOWN])) + ", ..." * (len(names) > SHOWN)

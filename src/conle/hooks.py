@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import click
 import pandas as pd
 from kedro.config import OmegaConfigLoader
 from kedro.framework.context import KedroContext
@@ -63,16 +64,17 @@ class RunParameters:
     def before_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
         """Check hyperparameters and raw files of the nodes that will run."""
         for node in pipeline.nodes:
-            if "recovery" not in node.tags:
+            bound = getattr(node.func, "keywords", {})
+            if "method" not in node.tags or "method" not in bound:
                 continue
-            method = node.func.keywords["method"]
+            method, overrides = bound["method"], bound.get("overrides") or {}
             block = catalog.load(f"params:{METHODS[method].parameters}")
             settings = {name: catalog.load(f"params:{name}") for name in RUN_SETTINGS}
             floors = catalog.load("params:degree_floors")
-            settings["degree_floor"] = floors.get(node.func.keywords["dataset"], 0.0)
+            settings["degree_floor"] = floors.get(bound.get("dataset"), 0.0)
             try:
                 make_enhancer(method, block, **settings)
-                make_enhancer(method, {**block, **node.func.keywords["overrides"]}, **settings)
+                make_enhancer(method, {**block, **overrides}, **settings)
             except ValueError as error:
                 raise ParameterError(f"{method}: {error}") from None
         required = {
@@ -160,6 +162,19 @@ class RunParameters:
                 )
             if name not in own and get_close_matches(name, own, n=1, cutoff=0.8):
                 raise ParameterError(f"there is no parameter {name!r}{suggestion(name, own)}")
+
+
+class PlainErrors:
+    """Brings a user's error back that Kedro has wrapped in one of its own."""
+
+    @hook_impl(trylast=True)
+    def on_pipeline_error(self, error: Exception) -> None:
+        """Raise the error that can be read, if that is what stopped the run."""
+        cause = error.__cause__
+        while cause is not None:
+            if isinstance(cause, click.ClickException):
+                raise cause from None
+            cause = cause.__cause__
 
 
 class ExperimentTracking:

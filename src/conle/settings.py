@@ -7,9 +7,9 @@ from pathlib import Path
 
 from kedro.utils import find_kedro_project
 
-from conle.hooks import ExperimentTracking, RunParameters, RunReport
+from conle.hooks import ExperimentTracking, PlainErrors, RunParameters, RunReport
 
-HOOKS = (RunParameters(), ExperimentTracking(), RunReport())
+HOOKS = (RunParameters(), ExperimentTracking(), RunReport(), PlainErrors())
 
 
 def _project_folder() -> str:

@@ -14,6 +14,8 @@ from conle.errors import RawFileError
 from conle.fitted_model import FittedModel
 
 CONFIGURATION, WEIGHTS, ENCODER = "model.json", "weights.safetensors", "encoder.skops"
+# What an encoder holds beyond scikit-learn's own classes.
+TRUSTED = ("numpy.dtype",)
 
 
 class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
@@ -109,7 +111,7 @@ def read_model(folder: Path) -> FittedModel:
         method, labels = configuration["method"], configuration["labels"]
         enhancer = make_enhancer(method, configuration["hyperparameters"])
         enhancer.set_weights(load_file(folder / WEIGHTS), configuration["features"], len(labels))
-        encoder = skops.io.load(folder / ENCODER)
+        encoder = skops.io.load(folder / ENCODER, trusted=TRUSTED)
     except Exception as error:
         raise RawFileError(
             f"{folder} cannot be read as a fitted model ({type(error).__name__}: {error})"

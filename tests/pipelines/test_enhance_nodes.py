@@ -1,0 +1,178 @@
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conle.datasets.fitted_model import FittedModelDataset
+from conle.errors import DataError, ParameterError, RawFileError
+from conle.pipelines.enhance.nodes import (
+    apply_model,
+    encode_features,
+    fit_and_enhance,
+    take_apart,
+)
+from conle.reporting.checks import check_table, entropies, label_table, render_checks
+
+SETTINGS = (0.5, "cpu", 0)
+
+
+@pytest.fixture
+def table():
+    """Sixty rows with numbers, texts, gaps, and three labels."""
+    generator = np.random.default_rng(0)
+    features = pd.DataFrame(
+        {
+            "age": generator.normal(50, 9, 60),
+            "count": pd.array(generator.integers(0, 9, 60), dtype="Int64"),
+            "town": generator.choice(["Ulm", "Bonn", "Kiel"], 60),
+            "member": generator.random(60) < 0.5,
+        },
+        index=[f"p{number}" for number in range(60)],
+    )
+    features.loc["p3", "age"] = np.nan
+    features.loc["p4", "count"] = pd.NA
+    features.loc["p5", "town"] = None
+    labels = pd.DataFrame(
+        np.eye(3, dtype="int8")[generator.integers(0, 3, 60)],
+        index=features.index,
+        columns=["sky", "sea", "sun"],
+    )
+    return features, labels
+
+
+def test_features_of_any_kind(table, caplog):
+    features, _ = table
+    with caplog.at_level(logging.INFO):
+        encoded, encoder = encode_features(features)
+    # Three numbers (a yes or no is one) and a column for each of three towns.
+    assert encoded.shape == (60, 6)
+    assert encoded[3, 0] == features["age"].median()
+    assert encoded[4, 1] == features["count"].median()
+    assert set(encoded[:, 2]) == {0.0, 1.0}
+    common = features["town"].mode()[0]
+    names = list(encoder.get_feature_names_out())
+    assert encoded[5, names.index(f"others__town_{common}")] == 1
+    assert (encoded[:, 3:].sum(axis=1) == 1).all()
+    assert "Imputed missing values of 3 features: age (1), count (1), town (1)" in caplog.text
+    assert "One-hot encoded 1 features: town" in caplog.text
+
+
+def test_a_column_without_any_value_is_kept():
+    features = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, np.nan], "c": [None, None]})
+    encoded, _ = encode_features(features)
+    assert np.isfinite(encoded).all()
+
+
+def test_infinity_is_named(table):
+    features, _ = table
+    features.loc["p7", "age"] = np.inf
+    with pytest.raises(DataError, match="feature 'age' is infinite in row 7"):
+        encode_features(features)
+
+
+@pytest.mark.filterwarnings("ignore:ConLE. in .* folds no recovered")
+@pytest.mark.parametrize(
+    ("method", "hyperparameters"),
+    [
+        ("conle", {"steps": 20, "device": "cpu"}),
+        ("levi_mlp", {"epochs": 2}),
+        ("softmax_labels", {}),
+    ],
+)
+def test_a_fitted_model_is_the_same_from_its_folder(table, tmp_path, method, hyperparameters):
+    features, labels = table
+    encoded, encoder = encode_features(features)
+    distributions, model = fit_and_enhance(
+        encoded, encoder, labels, hyperparameters, *SETTINGS, method=method
+    )
+    assert distributions.index.equals(labels.index)
+    assert list(distributions) == ["sky", "sea", "sun"]
+    np.testing.assert_allclose(distributions.sum(axis=1), 1)
+    dataset = FittedModelDataset(str(tmp_path / "folder" / "model"))
+    assert not dataset.exists()
+    dataset.save(model)
+    assert dataset.exists()
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["model"]
+    loaded = dataset.load()
+    # Columns in another order, towns that were never seen.
+    few = features[["member", "town", "age", "count"]].iloc[:9].copy()
+    np.testing.assert_allclose(
+        apply_model(loaded, few, labels[["sun", "sky", "sea"]].iloc[:9]),
+        distributions.iloc[:9],
+        atol=1e-6,
+    )
+    few["town"] = "Rom"
+    assert np.isfinite(apply_model(loaded, few, labels.iloc[:9]).to_numpy()).all()
+    with pytest.raises(DataError, match="features that are not here: count, member"):
+        apply_model(loaded, features[["age", "town"]], labels)
+    with pytest.raises(DataError, match="labels that are not here: sea"):
+        apply_model(loaded, features, labels[["sky", "sun"]])
+    with pytest.raises(DataError, match="feature 'age' must be numbers"):
+        apply_model(loaded, features.assign(age="old"), labels)
+
+
+def test_folders_that_are_no_models(tmp_path):
+    (tmp_path / "model").mkdir()
+    dataset = FittedModelDataset(str(tmp_path / "model"))
+    with pytest.raises(RawFileError, match=r"it has no model.json, weights.safetensors"):
+        dataset.load()
+    for name in ("model.json", "weights.safetensors", "encoder.skops"):
+        (tmp_path / "model" / name).write_text("{")
+    with pytest.raises(RawFileError, match="cannot be read as a fitted model"):
+        dataset.load()
+
+
+def test_transductive_methods_leave_no_model(table):
+    features, labels = table
+    encoded, encoder = encode_features(features)
+    distributions = fit_and_enhance(encoded, encoder, labels, {}, *SETTINGS, method="km")
+    np.testing.assert_allclose(distributions.sum(axis=1), 1)
+
+
+def test_labels_that_a_method_cannot_take(table):
+    features, labels = table
+    encoded, encoder = encode_features(features)
+    labels.iloc[4] = 0
+    with pytest.raises(ParameterError, match=r"posterior_pca: no distribution .*\(row 4 with 0"):
+        fit_and_enhance(encoded, encoder, labels, {}, *SETTINGS, method="posterior_pca")
+
+
+def test_tables_that_cannot_be_enhanced(table):
+    features, labels = table
+    with pytest.raises(DataError, match="no rows"):
+        take_apart((features[:0], labels[:0]))
+    with pytest.raises(DataError, match="at least two labels; the input has sky alone"):
+        take_apart((features, labels[["sky"]]))
+
+
+D = pd.DataFrame([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [1.0, 0.0, 0.0]], columns=list("abc"))
+L = pd.DataFrame([[1, 0, 0], [1, 1, 0], [1, 1, 1]], columns=list("abc"))
+
+
+def test_checks():
+    facts = check_table(D, L, 0.5).set_index("check")["value"]
+    assert facts["samples with a relevant label below an irrelevant one"] == 1
+    assert facts["pairs of a relevant label below an irrelevant one"] == 2
+    assert facts["pairs of a relevant and an irrelevant label"] == 4
+    # .5 does not exceed .5: the first needs a second label; the others are [c] and [a].
+    assert facts["samples that binarise to their logical labels at T = 0.5"] == 0
+    assert facts["mean mass of the relevant labels"] == pytest.approx((0.5 + 0.4 + 1) / 3)
+    first = -(0.5 * np.log(0.5) + 0.3 * np.log(0.3) + 0.2 * np.log(0.2)) / np.log(3)
+    np.testing.assert_allclose(entropies(D)[[0, 2]], [first, 0])
+
+
+def test_facts_of_labels():
+    table = label_table(D, L).set_index("label")
+    assert table.loc["a", "relevant_share"] == 1
+    assert np.isnan(table.loc["a", "degree_where_irrelevant"])
+    assert table.loc["b", "degree_where_relevant"] == pytest.approx(0.1)
+    assert table.loc["b", "degree_where_irrelevant"] == pytest.approx(0.3)
+
+
+def test_page_of_checks():
+    wide = pd.DataFrame(np.full((2, 30), 1 / 30), columns=[f"<label {n}>" for n in range(30)])
+    page, _ = render_checks(wide, (wide > 1).astype(int), 0.5)
+    assert "&lt;label 3&gt;" in page
+    assert "<label 3>" not in page
+    assert page.count("data:image/svg+xml") == 2

@@ -1,0 +1,76 @@
+"""The pipeline `enhance` as a user runs it."""
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+
+from conle.binarisation import binarise
+
+
+@pytest.fixture
+def own(project):
+    """A project with a table of 80 rows, two features and four labels."""
+    generator = np.random.default_rng(3)
+    features = generator.normal(size=(80, 2))
+    labels = binarise(generator.dirichlet(np.ones(4), 80))
+    table = pd.DataFrame(
+        np.hstack([features, labels]), columns=["x", "y", "l_a", "l_b", "l_c", "l_d"]
+    )
+    table.set_axis([f"row{n}" for n in range(80)]).to_csv(project.folder / "my.csv")
+    return project
+
+
+def enhance(project, **parameters):
+    given = {"input": "my.csv", "labels_prefix": "l_", "conle.steps": 20, **parameters}
+    joined = ",".join(f"{name}={value}" for name, value in given.items())
+    return project.kedro("run", "--pipelines", "enhance", "--params", joined)
+
+
+def test_enhance_and_apply(own):
+    run = enhance(own)
+    assert run.returncode == 0, run.stderr
+    parquet = pd.read_parquet(own.newest("07_model_output/enhance/distributions.parquet"))
+    assert list(parquet) == ["l_a", "l_b", "l_c", "l_d"]
+    assert parquet.index[7] == "row7"
+    np.testing.assert_allclose(parquet.sum(axis=1), 1)
+    csv = pd.read_csv(own.newest("07_model_output/enhance/distributions.csv"), index_col=0)
+    pd.testing.assert_frame_equal(csv, parquet, check_names=False)
+    assert "<h1>" in own.newest("08_reporting/enhance/checks.html").read_text()
+    for text in ("samples", "Parquet", "CSV", "Checks", "Model", "MLflow"):
+        assert text in run.stdout
+    folder = own.newest("06_models/enhance/model").relative_to(own.folder)
+
+    few = pd.read_csv(own.folder / "my.csv", index_col=0)[:5]
+    few.to_csv(own.folder / "few.csv")
+    run = enhance(own, input="few.csv", model=folder.as_posix())
+    assert run.returncode == 0, run.stderr
+    again = pd.read_csv(own.newest("07_model_output/enhance/distributions.csv"), index_col=0)
+    np.testing.assert_allclose(again, parquet[:5], atol=1e-6)
+    mlflow.set_tracking_uri(f"sqlite:///{own.folder}/mlflow.db")
+    experiment = mlflow.get_experiment_by_name("conle")
+    runs = mlflow.MlflowClient().search_runs([experiment.experiment_id])
+    assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def test_a_transductive_method(own):
+    run = enhance(own, method="lp")
+    assert run.returncode == 0, run.stderr
+    assert "Model " not in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"input": "none.csv"}, "none.csv is missing"),
+        ({"labels_prefix": "z_"}, "no column begins with 'z_'"),
+        ({"method": "conl"}, "did you mean 'conle'"),
+        ({"model": "nowhere"}, "nowhere is missing"),
+        ({"conle.steps": 0}, "steps"),
+    ],
+)
+def test_mistakes_end_in_one_message(own, parameters, message):
+    run = enhance(own, **parameters)
+    assert run.returncode == 1
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr

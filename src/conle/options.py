@@ -102,6 +102,7 @@ class RunOptions(BaseModel):
     degree_floors: dict[str, Annotated[float, Field(ge=0)]]
     sensitivity: SensitivityOptions
     convergence: ConvergenceOptions
+    fetch_from: str
     input: str | None
     method: Annotated[str, AfterValidator(_known_method)]
     model: str | None

@@ -12,11 +12,12 @@ from conle.enhancers.registry import (
     POSTERIORS,
     REFERENCES,
 )
-from conle.options import run_options
+from conle.options import PAPER_DATASETS, run_options
 from conle.pipelines import (
     convergence,
     enhance,
     evaluation,
+    fetch,
     ingestion,
     posterior,
     recovery,
@@ -33,8 +34,8 @@ def register_pipelines() -> dict[str, Pipeline]:
         `conle`, `baselines`, `posterior` and `ablation` run everything that their methods need,
         from the raw files to the scored results; all have the reference rows. `__default__` runs
         the first two and the report. `sensitivity` and `convergence` run for datasets of their
-        own, `enhance` for a table without distributions. `report` and the parts of `__default__`
-        read what earlier runs left in the catalog.
+        own, `enhance` for a table without distributions; `fetch` gets the paper's datasets.
+        `report` and the parts of `__default__` read what earlier runs left in the catalog.
     """
     options = run_options()
     datasets = options.datasets
@@ -67,6 +68,7 @@ def register_pipelines() -> dict[str, Pipeline]:
         + sensitivity.create_pipeline(options.sensitivity),
         "convergence": prepared(options.convergence.datasets)
         + convergence.create_pipeline(options.convergence.datasets),
+        "fetch": fetch.create_pipeline(PAPER_DATASETS),
         "enhance": enhance.create_pipeline(options.method, apply=options.model is not None),
         "report": reporting.create_pipeline(datasets),
         "__default__": from_raw_files(every_method) + reporting.create_pipeline(datasets),

@@ -148,7 +148,7 @@ def describe(
         sizes_match = sizes == expected
         if not sizes_match:
             logger.warning("%s has %s, Table 1 of the paper %s", dataset, sizes, expected)
-    checksums = known_files.set_index("dataset")["sha256"]
+    checksums = known_files.dropna(subset="sha256").set_index("dataset")["sha256"]
     file_is_known = None
     if dataset in checksums.index:
         file_is_known = source["sha256"] == checksums[dataset]

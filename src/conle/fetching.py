@@ -1,0 +1,110 @@
+"""Fetching the benchmark's files from where their authors keep them, or from a mirror of it."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pooch
+import requests
+
+from conle.errors import RawFileError
+
+BYTES_AT_A_TIME = 2**16
+# Seconds to connect, and between two pieces of a file.
+PATIENCE = (10.0, 30.0)
+ATTEMPTS = 3
+
+OnBytes = Callable[[int, int | None], None]
+
+
+def is_known(content: bytes, sha256: str | None, git_blob: str | None) -> bool:
+    """Whether a file is the one with the SHA-256, or with the id that git gives its content."""
+    if sha256 is not None:
+        return hashlib.sha256(content).hexdigest() == sha256
+    header = f"blob {len(content)}\0".encode()
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest() == git_blob
+
+
+def fetch(
+    source: str,
+    name: str,
+    sha256: str | None,
+    git_blob: str | None,
+    on_bytes: OnBytes | None = None,
+    patience: tuple[float, float] = PATIENCE,
+) -> bytes:
+    """Get a file from a folder or an address, and check it.
+
+    What has come of a file is kept in the user's cache: another attempt, or another run, goes on
+    where it stopped.
+
+    Args:
+        source: a folder, or an address that begins with http.
+        name: of the file in it.
+        sha256: of the content.
+        git_blob: git's id of the content, where no SHA-256 is known.
+        on_bytes: called with the bytes that are there and the bytes of the whole file.
+        patience: seconds to connect, and between two pieces of a file.
+
+    Raises:
+        RawFileError: the file is not there, is another than expected, or did not come.
+    """
+    if not source.startswith(("http://", "https://")):
+        path = Path(source) / name
+        if not path.is_file():
+            raise RawFileError(f"{path} is missing")
+        return _checked(path.read_bytes(), str(path), sha256, git_blob)
+    url = f"{source.rstrip('/')}/{name}"
+    folder = Path(pooch.os_cache("conle"))
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{sha256 or git_blob}.part"
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            _download(url, partial, on_bytes, patience)
+            break
+        except requests.HTTPError as error:
+            raise RawFileError(f"{url}: {error}") from None
+        except (requests.RequestException, EOFError) as error:
+            if attempt == ATTEMPTS:
+                raise RawFileError(
+                    f"{url} did not come in {ATTEMPTS} attempts ({error}); another run goes on "
+                    "where this one stopped"
+                ) from None
+    content = partial.read_bytes()
+    # Whatever it is, it is not to be gone on with.
+    partial.unlink()
+    return _checked(content, url, sha256, git_blob)
+
+
+def _checked(content: bytes, place: str, sha256: str | None, git_blob: str | None) -> bytes:
+    if not is_known(content, sha256, git_blob):
+        raise RawFileError(
+            f"{place} is not the benchmark's file of that name: its checksum differs. Nothing was "
+            "written"
+        )
+    return content
+
+
+def _download(
+    url: str, partial: Path, on_bytes: OnBytes | None, patience: tuple[float, float]
+) -> None:
+    """Add to the partial file what is missing of it."""
+    there = partial.stat().st_size if partial.exists() else 0
+    headers = {"Range": f"bytes={there}-"} if there else {}
+    with requests.get(url, headers=headers, stream=True, timeout=patience) as response:
+        if response.status_code == requests.codes.requested_range_not_satisfiable:
+            # All of it had come.
+            return
+        response.raise_for_status()
+        resumed = response.status_code == requests.codes.partial_content
+        there = there if resumed else 0
+        length = response.headers.get("Content-Length")
+        whole = None if length is None else there + int(length)
+        with partial.open("ab" if resumed else "wb") as file:
+            for piece in response.iter_content(BYTES_AT_A_TIME):
+                file.write(piece)
+                there += len(piece)
+                if on_bytes is not None:
+                    on_bytes(there, whole)
+    if whole is not None and there < whole:
+        raise EOFError(f"cut off after {there} of {whole} bytes")

@@ -1,0 +1,5 @@
+"""The benchmark's files, fetched and checked."""
+
+from conle.pipelines.fetch.pipeline import create_pipeline
+
+__all__ = ["create_pipeline"]

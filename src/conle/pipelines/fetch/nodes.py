@@ -1,0 +1,71 @@
+"""One file of the benchmark at a time."""
+
+import logging
+
+import pandas as pd
+
+from conle.errors import RawFileError
+from conle.fetching import fetch, is_known
+from conle.pipelines.recovery.nodes import progress_bar
+
+logger = logging.getLogger(__name__)
+
+
+def announce_licence() -> str:
+    """Say what the files may be used for.
+
+    Returns:
+        The note.
+    """
+    note = (
+        "The benchmark's datasets were collected by X. Geng and are distributed by the PALM group, "
+        "Southeast University, for academic use. Cite: X. Geng, Label distribution learning, IEEE "
+        "Transactions on Knowledge and Data Engineering 28(7), 2016"
+    )
+    logger.info(note)
+    return note
+
+
+def fetch_dataset(
+    present: bytes | None,
+    known_files: pd.DataFrame,
+    source: str,
+    licence: str,
+    *,
+    dataset: str,
+) -> bytes:
+    """Verify a file that is there, or fetch it.
+
+    Args:
+        present: the file that is there; None if there is none.
+        known_files: dataset, sha256 and, where that is not known, git_blob.
+        source: folder or address of the files.
+        licence: the note, which comes first.
+        dataset: its name.
+
+    Returns:
+        The file.
+
+    Raises:
+        RawFileError: the file that is there is another, or it cannot be fetched.
+    """
+    known = known_files.set_index("dataset").loc[dataset]
+    checksums = [None if pd.isna(known[kind]) else known[kind] for kind in ("sha256", "git_blob")]
+    name = f"{dataset}.mat"
+    if present is not None:
+        if not is_known(present, *checksums):
+            raise RawFileError(
+                f"data/01_raw/{name} is there and is not the benchmark's file of that name; move "
+                "it away to have that fetched"
+            )
+        logger.info("%s is there and is right", name)
+        return present
+    with progress_bar(name) as on_progress:
+        return fetch(
+            source,
+            name,
+            *checksums,
+            on_bytes=lambda there, whole: on_progress(
+                there, whole or there, f"{there / 2**20:.1f} MiB"
+            ),
+        )

@@ -1,9 +1,18 @@
 """The pipeline `enhance` as a user runs it."""
 
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+import requests
 
 from conle.binarisation import binarise
 
@@ -51,6 +60,53 @@ def test_enhance_and_apply(own):
     experiment = mlflow.get_experiment_by_name("conle")
     runs = mlflow.MlflowClient().search_runs([experiment.experiment_id])
     assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_the_model_can_be_served(own, free_port):
+    run = enhance(own, method="conle", registered_model="toy")
+    assert run.returncode == 0, run.stderr
+    table = pd.read_csv(own.folder / "my.csv", index_col=0)[:4]
+    expected = pd.read_parquet(own.newest("07_model_output/enhance/distributions.parquet"))[:4]
+    uri = f"sqlite:///{own.folder}/mlflow.db"
+    mlflow.set_tracking_uri(uri)
+    model = mlflow.pyfunc.load_model("models:/toy/1")
+    given = table.astype(float)
+    np.testing.assert_allclose(model.predict(given), expected, atol=1e-6)
+    assert [column.name for column in model.metadata.signature.inputs] == list(table)
+
+    # MLflow starts the server by its name.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    arguments = ("models", "serve", "-m", "models:/toy/1", "--env-manager", "local")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", *arguments, "--port", str(free_port)],
+        env=os.environ | {"MLFLOW_TRACKING_URI": uri, "PATH": path},
+        cwd=own.folder,
+        start_new_session=True,
+    )
+    try:
+        address = f"http://127.0.0.1:{free_port}"
+        for _ in range(240):
+            try:
+                if requests.get(f"{address}/ping", timeout=5).ok:
+                    break
+            except requests.ConnectionError:
+                assert server.poll() is None
+                time.sleep(0.5)
+        body = {"dataframe_split": given.to_dict(orient="split")}
+        answer = requests.post(f"{address}/invocations", json=body, timeout=60)
+        assert answer.status_code == 200, answer.text
+        served = pd.DataFrame(answer.json()["predictions"])
+        np.testing.assert_allclose(served[list(expected)], expected, atol=1e-6)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
 
 
 def test_a_transductive_method(own):

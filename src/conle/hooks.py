@@ -4,7 +4,9 @@ import atexit
 import os
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from difflib import get_close_matches
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -378,6 +380,50 @@ class ExperimentTracking:
         return MlflowClient()
 
 
+class ModelLogging:
+    """Logs the model of `--pipeline=enhance` to MLflow, and registers it."""
+
+    ROWS_OF_EXAMPLE = 3
+
+    @hook_impl
+    def before_pipeline_run(self, catalog: CatalogProtocol) -> None:
+        """Start anew."""
+        self._catalog, self._example = catalog, {}
+
+    @hook_impl
+    def after_dataset_saved(self, dataset_name: str, data: Any) -> None:
+        """Keep a few rows as the example of an input."""
+        if dataset_name in ("enhance.raw_features", "enhance.logical_labels"):
+            self._example[dataset_name] = data[: self.ROWS_OF_EXAMPLE]
+
+    @hook_impl(tryfirst=True)
+    def after_pipeline_run(self, pipeline: Pipeline) -> None:
+        """Log the fitted model as a pyfunc, with the folder as its artifact."""
+        parent = os.environ.get(ExperimentTracking.PARENT)
+        if parent is None or "enhance.model" not in pipeline.all_outputs():
+            return
+        import mlflow
+        from mlflow.models import infer_signature
+
+        example = pd.concat(
+            [self._example["enhance.raw_features"], self._example["enhance.logical_labels"]], axis=1
+        )
+        # Whole numbers too may be missing, or come with a fraction, in other rows.
+        numbers = example.select_dtypes(["number", "bool"]).columns
+        example = example.astype(dict.fromkeys(numbers, "float64"))
+        distributions = self._catalog.load("enhance.distributions")[: self.ROWS_OF_EXAMPLE]
+        with nullcontext() if mlflow.active_run() else mlflow.start_run(run_id=parent):
+            mlflow.pyfunc.log_model(
+                name="model",
+                python_model=str(Path(__file__).with_name("serving.py")),
+                artifacts={"model": str(self._catalog.get("enhance.model")._get_load_path())},
+                signature=infer_signature(example, distributions),
+                input_example=example,
+                registered_model_name=self._catalog.load("params:registered_model"),
+                pip_requirements=[f"conle=={version('conle')}"],
+            )
+
+
 class RunReport:
     """Prints the summary of a run, and where its results are."""
 
@@ -461,7 +507,7 @@ def checks_table(checks: pd.DataFrame) -> Any:
     table.add_column("check")
     table.add_column("", justify="right")
     for row in checks.itertuples():
-        table.add_row(row.check, f"{row.value:.4f}".removesuffix(".0000"))
+        table.add_row(row.check, f"{row.value:.{0 if row.value.is_integer() else 4}f}")
     return table
 
 

@@ -106,6 +106,7 @@ class RunOptions(BaseModel):
     input: str | None
     method: Annotated[str, AfterValidator(_known_method)]
     model: str | None
+    registered_model: Annotated[str, Field(min_length=1)]
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> "RunOptions":

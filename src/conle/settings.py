@@ -7,9 +7,15 @@ from pathlib import Path
 
 from kedro.utils import find_kedro_project
 
-from conle.hooks import ExperimentTracking, PlainErrors, RunParameters, RunReport
+from conle.hooks import (
+    ExperimentTracking,
+    ModelLogging,
+    PlainErrors,
+    RunParameters,
+    RunReport,
+)
 
-HOOKS = (RunParameters(), ExperimentTracking(), RunReport(), PlainErrors())
+HOOKS = (RunParameters(), ExperimentTracking(), ModelLogging(), RunReport(), PlainErrors())
 
 
 def _project_folder() -> str:

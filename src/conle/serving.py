@@ -1,0 +1,31 @@
+"""What MLflow runs to apply a fitted model: it reads this file, not a pickle.
+
+The model's input has the columns of features and of logical labels that it was fitted with, its
+output the distributions.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+from mlflow.models import set_model
+from mlflow.pyfunc import PythonModel, PythonModelContext
+
+from conle.datasets.fitted_model import read_model
+
+
+class ServedEnhancer(PythonModel):
+    """A fitted enhancer as MLflow's pyfunc."""
+
+    def load_context(self, context: PythonModelContext) -> None:
+        """Read the model from its artifact."""
+        self._model = read_model(Path(context.artifacts["model"]))
+
+    def predict(
+        self, context: PythonModelContext, model_input: pd.DataFrame, params: dict | None = None
+    ) -> pd.DataFrame:
+        """Recover the distributions of rows that have features and logical labels."""
+        labels = [name for name in self._model.labels if name in model_input]
+        return self._model.enhance(model_input.drop(columns=labels), model_input[labels])
+
+
+set_model(ServedEnhancer())

@@ -341,6 +341,24 @@ def test_sensitivity(toy):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
+def test_predictive(toy):
+    methods = ["conle", "lp", "uniform"]
+    run = toy.run("predictive", datasets="Toy", **{"predictive.methods": "+".join(methods)})
+    assert run.returncode == 0, run.stderr
+    table = pd.read_csv(toy.newest("08_reporting/predictive.csv"))
+    assert set(table["method"]) == {*methods, "true_distributions", "normalised_labels"}
+    assert set(table["folds"]) == {3}
+    means = table.set_index(["method", "measure"])["mean"]
+    assert means["true_distributions", "kl_divergence"] < means["uniform", "kl_divergence"] + 0.1
+    predicted = pd.read_parquet(
+        toy.newest("07_model_output/Toy/predictive_uniform/predicted.parquet")
+    )
+    labels = [name for name in predicted if name.startswith("label_")]
+    # Who learns from uniform distributions predicts them.
+    np.testing.assert_allclose(predicted[labels], 1 / len(labels), atol=1e-6)
+    assert sorted(predicted["sample"]) == list(range(len(predicted)))
+
+
 def test_convergence(toy):
     options = {"convergence.datasets": "Toy", "convergence.epochs": 6, "conle.batch_size": 16}
     run = toy.run("convergence", **options)

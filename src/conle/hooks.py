@@ -230,7 +230,15 @@ class ExperimentTracking:
         if self._parent_id() is None:
             return
         *names, kind = dataset_name.split(".")
-        if dataset_name in ("results", "summary", "comparison", "sensitivity", "convergence"):
+        if dataset_name in (
+            "results",
+            "summary",
+            "comparison",
+            "sensitivity",
+            "convergence",
+            "predictive",
+            "predictive",
+        ):
             self._log_file(self._parent_id(), dataset_name, "tables")
         elif kind in ("posterior_choice", "agreement", "coverage"):
             self._log_file(self._parent_id(), dataset_name, "/".join(["posterior", *names]))

@@ -86,6 +86,21 @@ class ConvergenceOptions(BaseModel):
     repeats: Annotated[int, Field(ge=1)]
 
 
+class PredictiveOptions(BaseModel):
+    """What `--pipeline=predictive` learns from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    methods: Annotated[
+        list[Annotated[str, AfterValidator(_known_method)]], BeforeValidator(_split_names)
+    ]
+    without: Annotated[
+        list[str], BeforeValidator(lambda names: _split_names(names) if names else [])
+    ]
+    repeats: Annotated[int, Field(ge=1)]
+    l2: Annotated[float, Field(ge=0)]
+
+
 class RunOptions(BaseModel):
     """Options that concern the whole run; hyperparameters of methods are checked with them."""
 
@@ -102,6 +117,7 @@ class RunOptions(BaseModel):
     degree_floors: dict[str, Annotated[float, Field(ge=0)]]
     sensitivity: SensitivityOptions
     convergence: ConvergenceOptions
+    predictive: PredictiveOptions
     fetch_from: str
     input: str | None
     method: Annotated[str, AfterValidator(_known_method)]

@@ -20,6 +20,7 @@ from conle.pipelines import (
     fetch,
     ingestion,
     posterior,
+    predictive,
     recovery,
     reporting,
     sensitivity,
@@ -33,7 +34,8 @@ def register_pipelines() -> dict[str, Pipeline]:
     Returns:
         `conle`, `baselines`, `posterior` and `ablation` run everything that their methods need,
         from the raw files to the scored results; all have the reference rows. `__default__` runs
-        the first two and the report. `sensitivity` and `convergence` run for datasets of their
+        the first two and the report. `predictive` learns from the recovered distributions of the
+        same datasets. `sensitivity` and `convergence` run for datasets of their
         own, `enhance` for a table without distributions; `fetch` gets the paper's datasets.
         `report` and the parts of `__default__` read what earlier runs left in the catalog.
     """
@@ -41,6 +43,8 @@ def register_pipelines() -> dict[str, Pipeline]:
     datasets = options.datasets
     every_method = ("conle", *BASELINES, *REFERENCES)
     decoders = (CHOSEN, *POSTERIORS, *FLOORS, *REFERENCES)
+
+    learned_from = [name for name in datasets if name not in options.predictive.without]
 
     def prepared(names: Sequence[str]) -> Pipeline:
         return ingestion.create_pipeline(names) + splitting.create_pipeline(names)
@@ -68,6 +72,8 @@ def register_pipelines() -> dict[str, Pipeline]:
         + sensitivity.create_pipeline(options.sensitivity),
         "convergence": prepared(options.convergence.datasets)
         + convergence.create_pipeline(options.convergence.datasets),
+        "predictive": prepared(learned_from)
+        + predictive.create_pipeline(learned_from, options.predictive.methods),
         "fetch": fetch.create_pipeline(PAPER_DATASETS),
         "enhance": enhance.create_pipeline(options.method, apply=options.model is not None),
         "report": reporting.create_pipeline(datasets),

@@ -14,8 +14,10 @@ from conle.enhancers.registry import BASELINES, METHODS, REFERENCES
 from conle.options import set_run_parameters
 from conle.pipeline_registry import register_pipelines
 from conle.pipelines.convergence.nodes import trace_training
+from conle.pipelines.enhance.nodes import fit_and_enhance
 from conle.pipelines.ingestion.nodes import make_logical_labels
 from conle.pipelines.posterior.nodes import choose_representation, draw_held_out
+from conle.pipelines.predictive.nodes import predict_from_recovered
 from conle.pipelines.recovery.nodes import recover
 
 DATASETS = ["Artificial", "SJAFFE", "Yeast_spo5"]
@@ -34,12 +36,20 @@ MADE_WITH_DISTRIBUTIONS = (
     "summary",
     "comparison",
     "sensitivity",
+    "predictive",
 )
 
 
 def runs_a_method(node) -> bool:
     """By its function: whatever else it is called or tagged."""
-    functions = (recover, trace_training, choose_representation, draw_held_out)
+    functions = (
+        recover,
+        trace_training,
+        choose_representation,
+        draw_held_out,
+        predict_from_recovered,
+        fit_and_enhance,
+    )
     return isinstance(node.func, partial) and node.func.func in functions
 
 
@@ -63,6 +73,12 @@ def pipelines(request):
             "threshold": 0.5,
             "device": "cpu",
             "degree_floors": {},
+            "predictive": {"methods": ["conle", "lp"], "without": [], "repeats": 1, "l2": 1.0},
+            "fetch_from": "",
+            "input": None,
+            "method": "conle",
+            "model": None,
+            "registered_model": "conle",
         },
         request.config.rootpath,
     )
@@ -109,6 +125,9 @@ def test_no_registered_pipeline_leads_from_the_distributions_to_a_method(pipelin
         "ablation",
         "sensitivity",
         "convergence",
+        "predictive",
+        "fetch",
+        "enhance",
         "report",
         "__default__",
     } == set(pipelines)

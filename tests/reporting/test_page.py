@@ -88,6 +88,7 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
         "wilcoxon": statistics.wilcoxon_table(table3),
         "examination": posterior.examination_table([], {}, {}),
         "contributions": posterior.contribution_table(table3),
+        "predictive": None,
         "cost": tables.cost_table([]),
         **{f"{name}_figure": f"<svg>{name}</svg>" for name in FIGURES},
     }

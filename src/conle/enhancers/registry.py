@@ -103,7 +103,14 @@ BASELINES = ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
 REFERENCES = ("uniform", "softmax_labels", "label_posterior")
 
 
-TITLES = {name: method.title for name, method in METHODS.items()} | {CHOSEN: "chosen posterior"}
+# What the learner of the predictive setting is trained on beside recovered distributions.
+TRUE_DISTRIBUTIONS, NORMALISED_LABELS = "true_distributions", "normalised_labels"
+
+TITLES = {name: method.title for name, method in METHODS.items()} | {
+    CHOSEN: "chosen posterior",
+    TRUE_DISTRIBUTIONS: "true distributions",
+    NORMALISED_LABELS: "L, normalised",
+}
 
 
 def make_enhancer(

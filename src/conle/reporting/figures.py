@@ -112,8 +112,8 @@ def rank_map(recovery: pd.DataFrame) -> Figure:
     return figure
 
 
-def ablation_bars(recovery: pd.DataFrame) -> Figure:
-    """The ablations of ConLE beside it, a panel for each measure, the datasets along the axis.
+def method_bars(recovery: pd.DataFrame) -> Figure:
+    """Methods side by side, a panel for each measure, the datasets along the axis.
 
     Args:
         recovery: as `tables.recovery_table` gives it.

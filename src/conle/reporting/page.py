@@ -22,6 +22,7 @@ FIGURES = (
     "tests",
     "figure3",
     "figure4",
+    "predictive",
     "cost",
 )
 
@@ -42,6 +43,7 @@ def render_page(
     wilcoxon: pd.DataFrame,
     examination: pd.DataFrame,
     contributions: pd.DataFrame,
+    predictive: pd.DataFrame | None,
     cost: pd.DataFrame,
     **figures: str,
 ) -> str:
@@ -62,6 +64,7 @@ def render_page(
         wilcoxon: Wilcoxon's tests.
         examination: of the posterior decoders on held-out samples.
         contributions: of the features to them.
+        predictive: of the learner trained on recovered distributions; None where there is none.
         cost: seconds and memory.
         figures: SVG texts, named <exhibit>_figure.
 
@@ -105,6 +108,9 @@ def render_page(
             "wilcoxon": tables.grid_of(wilcoxon),
             "examination": tables.grid_of(examination, 3),
             "contributions": tables.grid_of(contributions),
+            "predictive": None
+            if predictive is None
+            else tables.grid_of(tables.curve_table(predictive, "method", "measure")),
             "cost": tables.grid_of(cost, 1),
             "missing": tables.grid_of(missing),
         },

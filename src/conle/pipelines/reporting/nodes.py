@@ -162,7 +162,7 @@ def present_ablation(table: pd.DataFrame) -> tuple[str, Any, str]:
     from conle.reporting import figures
 
     source = _latex_by_measure(table, "ConLE without one of its losses", "ablation")
-    return source, *_drawn(figures.ablation_bars, table)
+    return source, *_drawn(figures.method_bars, table)
 
 
 def present_posterior(
@@ -263,6 +263,18 @@ def present_convergence(table: pd.DataFrame | None) -> tuple[str, Any, str]:
         [("", grid)], "Objective and Canberra distance against the epoch", "convergence"
     )
     return source, *_drawn(convergence_curves, table)
+
+
+def present_predictive(table: pd.DataFrame | None) -> tuple[str, Any, str]:
+    """The predictive setting as LaTeX and as a figure, if the catalog has its table."""
+    from conle.reporting import figures
+
+    if table is None:
+        return _absent("predictive")
+    grid = tables.grid_of(tables.curve_table(table, "method", "measure"))
+    source = latex_table([("", grid)], "A learner trained on recovered distributions", "predictive")
+    shown = table[table["measure"].isin(ABLATION_MEASURES)]
+    return source, *_drawn(figures.method_bars, shown)
 
 
 def present_cost(table: pd.DataFrame) -> tuple[str, Any, str]:

@@ -16,6 +16,7 @@ from conle.pipelines.reporting.nodes import (
     present_datasets,
     present_measures,
     present_posterior,
+    present_predictive,
     present_ranks,
     present_recovery,
     present_sensitivity,
@@ -171,6 +172,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
         ),
         _present(present_sensitivity, "figure3", ["sensitivity"]),
         _present(present_convergence, "figure4", ["convergence"]),
+        _present(present_predictive, "predictive", ["predictive"]),
         _present(present_cost, "cost", ["report.cost.csv"]),
         Node(
             present_ranks,
@@ -183,6 +185,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             inputs={
                 "parameters": "parameters",
                 "environment": "environment",
+                "predictive": "predictive",
                 **{name: f"report.{name}.csv" for name in PAGE_TABLES},
                 **{f"{name}_figure": f"report.{name}.svg" for name in FIGURES},
             },

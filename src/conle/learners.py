@@ -1,0 +1,87 @@
+"""A learner of label distributions: from features alone to the distribution of a new sample.
+
+Label enhancement exists for such learners: what it recovers is what they are trained on.
+"""
+
+from numbers import Integral, Real
+from typing import ClassVar, Self
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax, xlogy
+from sklearn.base import BaseEstimator
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import Interval
+
+Distributions = Float[np.ndarray, "samples labels"]
+
+
+class SABFGS(BaseEstimator):
+    """The maximum entropy model p(y | x) = softmax(W' [1, x]), fitted by L-BFGS.
+
+    Minimises the sum over the samples of KL(D || p) plus l2 |W|^2 / 2 without the intercepts. The
+    features are standardised on the training rows.
+
+    Source: X. Geng, "Label distribution learning", TKDE 2016 (SA-BFGS); the penalty is ours, and
+    keeps weights finite where there are more features than samples.
+
+    Args:
+        l2: weight of the penalty; 1 is a standard normal prior.
+        iterations: of L-BFGS at most.
+
+    Attributes:
+        weights_: W, (1 + features) x labels.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "iterations": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, *, l2: float = 1.0, iterations: int = 500) -> None:
+        self.l2 = l2
+        self.iterations = iterations
+
+    def fit(self, features: ArrayLike, distributions: ArrayLike) -> Self:
+        """Learn from features (samples x features) and distributions (samples x labels).
+
+        Raises:
+            ValueError: a hyperparameter is out of its range, or shapes do not match.
+        """
+        self._validate_params()
+        D = np.asarray(distributions, dtype=np.float64)
+        self._scaler = StandardScaler().fit(features)
+        columns = self._columns(features)
+        if len(columns) != len(D):
+            raise ValueError(f"{len(columns)} rows of features but {len(D)} of distributions")
+        penalty = np.full((columns.shape[1], 1), self.l2)
+        penalty[0] = 0.0
+        shape = (columns.shape[1], D.shape[1])
+        entropy = xlogy(D, D).sum()
+
+        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            W = flat.reshape(shape)
+            logits = columns @ W
+            value = entropy - (D * log_softmax(logits, axis=1)).sum() + (penalty * W**2).sum() / 2
+            difference = softmax(logits, axis=1) * D.sum(axis=1, keepdims=True) - D
+            return value, (columns.T @ difference + penalty * W).ravel()
+
+        found = minimize(
+            objective,
+            np.zeros(shape).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": self.iterations},
+        )
+        self.weights_ = found.x.reshape(shape)
+        return self
+
+    def predict(self, features: ArrayLike) -> Distributions:
+        """The distributions of samples."""
+        return softmax(self._columns(features) @ self.weights_, axis=1)
+
+    def _columns(self, features: ArrayLike) -> Float[np.ndarray, "samples columns"]:
+        scaled = self._scaler.transform(features)
+        return np.hstack([np.ones((len(scaled), 1)), scaled])

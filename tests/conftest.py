@@ -56,9 +56,7 @@ class Project:
         (folder / "conf" / "local").mkdir()
         shutil.copy(REPOSITORY / "pyproject.toml", folder)
         shutil.copy(REPOSITORY / ".telemetry", folder)
-        shutil.copytree(
-            REPOSITORY / "data" / "01_raw" / "published", folder / "data" / "01_raw" / "published"
-        )
+        (folder / "data" / "01_raw").mkdir(parents=True)
         shutil.copytree(REPOSITORY / "notebooks", folder / "notebooks")
         (folder / "src").mkdir()
 

@@ -14,7 +14,7 @@ DATASETS = ["SJAFFE", "SBU_3DFE", "Yeast_alpha", "Yeast_heat", "Yeast_spo5"]
 @pytest.fixture(scope="module")
 def table(load_real, request):
     """Published beside measured for every cell that is not suspect."""
-    folder = request.config.rootpath / "data" / "01_raw" / "published"
+    folder = request.config.rootpath / "src" / "conle" / "published"
     published = pd.read_csv(folder / "table3_recovery.csv")
     rows = []
     for dataset in DATASETS:

@@ -23,6 +23,11 @@ def _project_folder() -> str:
     return (find_kedro_project(Path.cwd()) or Path.cwd()).as_posix()
 
 
+def _package_folder() -> str:
+    """For files that come with the package."""
+    return Path(__file__).parent.as_posix()
+
+
 # A worker that is spawned has no hooks of the project: kedro-mlflow's would open runs of their own.
 if sys.platform == "linux":
     os.environ.setdefault("KEDRO_MP_CONTEXT", "fork")
@@ -33,5 +38,5 @@ warnings.filterwarnings("ignore", message="One or more dataset names contain '.'
 CONFIG_LOADER_ARGS = {
     "base_env": "base",
     "default_run_env": "local",
-    "custom_resolvers": {"project_folder": _project_folder},
+    "custom_resolvers": {"project_folder": _project_folder, "package_folder": _package_folder},
 }

@@ -162,7 +162,7 @@ def test_statistics_that_differ_from_table_1_are_reported(caplog):
 
 @pytest.mark.parametrize("name", ["SJAFFE", "SBU_3DFE", "Yeast_alpha", "Yeast_spo5"])
 def test_benchmark_files(real_data, name, request):
-    published = request.config.rootpath / "data" / "01_raw" / "published"
+    published = request.config.rootpath / "src" / "conle" / "published"
     variables = BenchmarkMatDataset(filepath=str(real_data / f"{name}.mat")).load()
     features, distributions, given, source = ingest(variables, 10, dataset=name)
     np.testing.assert_array_equal(distributions, variables["labels"])

@@ -1,0 +1,81 @@
+"""README and docs/: their examples run, what they name is there, and the site builds."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import papermill
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def examples_of(page):
+    return re.findall(r"```python\n(.*?)```", text_of(page), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_examples_run(page):
+    for example in examples_of(page):
+        names = {}
+        exec(compile(example, page, "exec"), names)
+        if "D" in names:
+            np.testing.assert_allclose(np.asarray(names["D"]).sum(axis=1), 1)
+
+
+def test_what_examples_print_is_what_they_say(capsys):
+    (example,) = examples_of("docs/posterior.md")
+    exec(compile(example, "docs/posterior.md", "exec"), {})
+    said = float(re.findall(r"# (0\.\d+)$", example, flags=re.MULTILINE)[0])
+    assert abs(float(capsys.readouterr().out) - said) < 0.03
+    (example,) = examples_of("docs/own-data.md")
+    exec(compile(example, "docs/own-data.md", "exec"), {})
+    assert capsys.readouterr().out.strip() == re.findall(r"print\(.*\)  # (.*)", example)[0]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_they_name_are_there(page):
+    text = text_of(page)
+    assert "<!--" not in text
+    for path in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert ((ROOT / page).parent / path).exists(), path
+    for path in re.findall(r"`((?:conf|src|tests|benchmarks|notebooks)/[^`* ]*)`", text):
+        # What is in conf/local is the user's to write.
+        assert path.startswith("conf/local/") or (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_name_pipelines_that_exist(page):
+    registry = text_of("src/conle/pipeline_registry.py")
+    for pipeline in re.findall(r"--pipelines?=(\w+)", text_of(page)):
+        assert f'"{pipeline}"' in registry
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "WARNING" not in run.stderr
+    reference = (tmp_path / "site" / "reference" / "index.html").read_text(encoding="utf-8")
+    for name in ("ConLE", "PosteriorPCA", "contrastive_loss", "temperature"):
+        assert name in reference
+
+
+def test_quickstart(tmp_path):
+    out = tmp_path / "out.ipynb"
+    papermill.execute_notebook(ROOT / "notebooks" / "quickstart.ipynb", out, cwd=tmp_path)
+    assert "image/png" in out.read_text(encoding="utf-8")

@@ -613,8 +613,8 @@ class ConLEPosterior(PosteriorDecoder):
         epochs: ConLE is trained for as many passes over the training rows.
         steps: at most.
 
-    lambda1, lambda2, temperature, epsilon, hidden, embedding, learning_rate, momentum, batch_size and
-    clip are those of `ConLE`, the other arguments those of `PosteriorDecoder`.
+    lambda1, lambda2, temperature, epsilon, hidden, embedding, learning_rate, momentum, batch_size
+    and clip are those of `ConLE`, the other arguments those of `PosteriorDecoder`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list]] = {

@@ -1,5 +1,7 @@
+import h5py
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.io import savemat
 
 from conle.datasets.benchmark_mat import BenchmarkMatDataset
@@ -51,20 +53,55 @@ def test_missing_file(tmp_path):
         BenchmarkMatDataset(filepath=str(tmp_path / "nothing.mat")).load()
 
 
-def test_matlab_7_3_file(tmp_path):
-    """HDF5 behind a block of 512 bytes, which begins as a v5 file does."""
+def write_hdf5(path, userblock=512, **variables):
+    """As MATLAB writes v7.3: transposed, each with its class."""
+    with h5py.File(path, "w", userblock_size=userblock) as file:
+        for name, matrix in variables.items():
+            if scipy.sparse.issparse(matrix):
+                group = file.create_group(name)
+                for part, values in (
+                    ("data", matrix.data),
+                    ("ir", matrix.indices.astype("uint64")),
+                    ("jc", matrix.indptr.astype("uint64")),
+                ):
+                    group.create_dataset(part, data=values)
+                group.attrs["MATLAB_class"] = np.bytes_("double")
+                group.attrs["MATLAB_sparse"] = np.uint64(matrix.shape[0])
+            else:
+                file.create_dataset(name, data=matrix.T)
+                file[name].attrs["MATLAB_class"] = np.bytes_("double")
+    return BenchmarkMatDataset(filepath=str(path))
+
+
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_matlab_7_3_file(tmp_path, userblock):
+    features = np.arange(12.0).reshape(4, 3)
+    sparse = scipy.sparse.csc_matrix([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     path = tmp_path / "new.mat"
-    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n" + bytes(100))
-    with pytest.raises(RawFileError, match=r"MATLAB v7\.3 .*'-v7'"):
-        BenchmarkMatDataset(filepath=str(path)).load()
+    variables = write_hdf5(path, userblock, features=features, logicalLabel=sparse).load()
+    np.testing.assert_array_equal(variables["features"], features)
+    np.testing.assert_array_equal(variables["logicalLabel"].toarray(), sparse.toarray())
+
+
+def test_damaged_matlab_7_3_file(tmp_path):
+    path = tmp_path / "new.mat"
+    dataset = write_hdf5(path, features=np.random.default_rng(0).normal(size=(200, 30)))
+    content = path.read_bytes()
+    for damaged in (content[:600], content[: len(content) // 2], content[:520] + bytes(400)):
+        path.write_bytes(damaged)
+        with pytest.raises(RawFileError, match=r"new\.mat is not a MATLAB file, or is damaged"):
+            dataset.load()
+    write_hdf5(path)
+    with pytest.raises(RawFileError, match="there are no variables in it"):
+        dataset.load()
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
-        (b"", "not a MATLAB v5 file"),
-        (b"features,labels\n1,2\n" * 50, "not a MATLAB v5 file"),
+        (b"", "not a MATLAB file"),
+        (b"features,labels\n1,2\n" * 50, "not a MATLAB file"),
     ],
 )
 def test_other_files(tmp_path, content, message):

@@ -57,6 +57,19 @@ def test_sparse_and_integer_matrices():
     assert distributions.dtypes.tolist() == [np.float64] * 2
 
 
+@pytest.mark.parametrize("turned", [("features",), ("labels",), ("features", "labels")])
+def test_columns_that_are_samples_are_turned(turned, caplog):
+    """Five samples, three features, two labels."""
+    variables = raw(np.arange(15.0).reshape(5, 3), np.array([[0.25, 0.75]] * 5))
+    own = np.array([[0, 1]] * 5)
+    variables |= {name: variables[name].T for name in turned} | {"logicalLabel": own.T}
+    features, distributions, given, _ = ingested(variables)
+    np.testing.assert_array_equal(features, np.arange(15.0).reshape(5, 3))
+    np.testing.assert_array_equal(distributions, [[0.25, 0.75]] * 5)
+    np.testing.assert_array_equal(given, own)
+    assert "the samples are the columns of" in caplog.text
+
+
 def test_rows_within_1e_9_are_left_as_they_are():
     nearly = DISTRIBUTIONS.copy()
     nearly[0, 0] += 5e-10

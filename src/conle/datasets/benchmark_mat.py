@@ -1,4 +1,4 @@
-"""The field's .mat files: MATLAB v5 with features and label distributions."""
+"""The field's .mat files, MATLAB v5 or v7.3, with features and label distributions."""
 
 import hashlib
 import io
@@ -19,18 +19,18 @@ HEADER_TEXT_BYTES = 116
 
 
 class BenchmarkMatDataset(MatlabDataset):
-    """A MATLAB v5 file as a dict of its variables, with its name and checksum.
+    """A MATLAB file as a dict of its variables, with its name and checksum.
 
-    Loading adds `__file__` and `__sha256__` to the variables. Saving writes the variables; the
-    same values give the same bytes (SciPy's own header holds the time), and a reader finds
-    either the old file or the new one.
+    Loading reads v5 and v7.3 (HDF5) and adds `__file__` and `__sha256__` to the variables. Saving
+    writes the variables as v5; the same values give the same bytes (SciPy's own header holds the
+    time), and a reader finds either the old file or the new one.
     """
 
     def load(self) -> dict[str, Any]:
         """Read the file.
 
         Raises:
-            RawFileError: it is missing, or not a readable MATLAB v5 file; says what it is.
+            RawFileError: it is missing, or not a readable MATLAB file; says what it is.
         """
         from scipy.io import loadmat
 
@@ -42,17 +42,15 @@ class BenchmarkMatDataset(MatlabDataset):
             raise RawFileError(f"{path} is missing") from None
         if content.startswith(GIT_LFS_POINTER):
             raise RawFileError(f"{path} is a Git LFS pointer, not the file itself: git lfs pull")
-        if any(content[at : at + 8] == HDF5_SIGNATURE for at in HDF5_OFFSETS):
-            raise RawFileError(
-                f"{path} is a MATLAB v7.3 (HDF5) file, which cannot be read yet; in MATLAB, "
-                "save(..., '-v7') writes one that can"
-            )
         try:
-            variables = loadmat(io.BytesIO(content))
-        # SciPy raises anything from zlib.error to MemoryError on damaged files.
+            if any(content[at : at + 8] == HDF5_SIGNATURE for at in HDF5_OFFSETS):
+                variables = _read_hdf5(content)
+            else:
+                variables = loadmat(io.BytesIO(content))
+        # The readers raise anything from zlib.error to MemoryError on damaged files.
         except Exception as error:
             raise RawFileError(
-                f"{path} is not a MATLAB v5 file, or is damaged or cut off "
+                f"{path} is not a MATLAB file, or is damaged or cut off "
                 f"({type(error).__name__}: {error})"
             ) from error
         variables["__file__"] = path.rsplit("/", 1)[-1]
@@ -71,3 +69,12 @@ class BenchmarkMatDataset(MatlabDataset):
         with self._fs.transaction, self._fs.open(path, "wb") as file:
             file.write(content)
         self._invalidate_cache()
+
+
+def _read_hdf5(content: bytes) -> dict[str, Any]:
+    import mat73
+
+    variables = mat73.loadmat(io.BytesIO(content), verbose=False)
+    if not variables:
+        raise ValueError("there are no variables in it")
+    return variables

@@ -43,6 +43,8 @@ def ingest(
         folds: of the cross-validation; there must be as many samples.
         dataset: its name, for messages.
 
+    Matrices with a column per sample are recognised by their common dimension and transposed.
+
     Returns:
         Features (samples x features), label distributions (samples x labels, float64; rows whose
         sum is not within 1e-9 of 1 are divided by it), the file's own logical labels (without
@@ -54,6 +56,7 @@ def ingest(
     place = f"{dataset} ({raw['__file__']})"
     features = _matrix(raw, FEATURE_KEYS, "features", place)
     distributions = _matrix(raw, DISTRIBUTION_KEYS, "label distributions", place)
+    features, distributions = _samples_down(features, distributions, place)
     samples, labels = distributions.shape
     if len(features) != samples:
         raise DataError(
@@ -190,11 +193,36 @@ def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], what: str, place: str
     return matrix
 
 
+def _samples_down(
+    features: np.ndarray, distributions: np.ndarray, place: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both with a row per sample: a matrix whose columns are the samples is transposed.
+
+    The samples are the dimension that the two matrices have in common, and along the other one
+    distributions sum to 1.
+    """
+    if len(features) == len(distributions):
+        return features, distributions
+    for features_turned, distributions_turned in ((False, True), (True, False), (True, True)):
+        turned = (
+            features.T if features_turned else features,
+            distributions.T if distributions_turned else distributions,
+        )
+        are_distributions = np.abs(turned[1].sum(axis=1) - 1).max() <= SUM_TOLERANCE
+        if len(turned[0]) == len(turned[1]) and are_distributions:
+            what = ["features"] * features_turned + ["label distributions"] * distributions_turned
+            logger.warning("%s: the samples are the columns of %s", place, " and ".join(what))
+            return turned
+    return features, distributions
+
+
 def _given_logical_labels(raw: Mapping[str, Any], shape: tuple[int, int], place: str) -> np.ndarray:
     """The file's own logical labels, or a matrix without columns."""
     if _find(raw, LOGICAL_LABEL_KEYS, place) is None:
         return np.empty((shape[0], 0), dtype=np.int8)
     given = _matrix(raw, LOGICAL_LABEL_KEYS, "logical labels", place)
+    if given.shape != shape and given.T.shape == shape:
+        given = given.T
     if given.shape != shape:
         raise DataError(
             f"{place}: logical labels have the shape {given.shape}, label distributions {shape}"

@@ -186,3 +186,7 @@ def test_a_missing_file_and_names_that_occur_twice(tmp_path, write):
     write("toy.xml", "<labels")
     with pytest.raises(RawFileError, match="cannot be read as XML"):
         load(path)
+    bomb = """<!DOCTYPE labels [<!ENTITY a "x"><!ENTITY b "&a;&a;">]>"""
+    write("toy.xml", f'{bomb}<labels><label name="&b;"/></labels>')
+    with pytest.raises(RawFileError, match="cannot be read as XML: EntitiesForbidden"):
+        load(path)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -244,11 +243,15 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 def _names_in_xml(path: Path) -> list[str]:
     """The labels of Mulan's XML header, those of a hierarchy in the order of the file."""
+    # Refuses entities that expand without end or name other files.
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import ParseError, parse
+
     try:
-        root = ElementTree.parse(path).getroot()
+        root = parse(path).getroot()
     except OSError:
         raise RawFileError(f"{path} is missing") from None
-    except ElementTree.ParseError as error:
+    except (ParseError, DefusedXmlException) as error:
         raise RawFileError(f"{path} cannot be read as XML: {error}") from None
     names = [
         element.attrib["name"]

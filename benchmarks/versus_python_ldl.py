@@ -16,13 +16,13 @@ from its seconds per epoch. Ours is run. Prints tables and writes benchmarks/ver
 import argparse
 import os
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 os.environ["KERAS_BACKEND"] = "torch"
 
 import numpy as np
 import pandas as pd
-import pyldl
 import torch
 from pyldl.algorithms import ConLE as TheirConLE
 from scipy.io import loadmat
@@ -81,13 +81,13 @@ def main():
         splits = list(RepeatedKFold(n_splits=10, n_repeats=10, random_state=0).split(features))
         training = splits[0][0]
         full = len(training) < FULL_BATCH_BELOW
-        theirs, ours, protocol = [], [], []
+        theirs, ours = [], []
         for _ in range(arguments.repetitions):
             theirs.append(
                 their_seconds_an_epoch(
                     features[training],
                     logical_labels[training].astype(float),
-                    200 if full else 10,
+                    200 if full else 20,
                 )
             )
             ours.append(
@@ -116,7 +116,7 @@ def main():
         )
         print(rows[-1], flush=True)
     table = pd.DataFrame(rows)
-    print(f"one core, torch {torch.__version__}, python-ldl {pyldl.__version__}")
+    print(f"one core, torch {torch.__version__}, python-ldl {version('python-ldl')}")
     print(table.to_string(index=False, float_format="{:.2f}".format))
     table.to_csv(Path(__file__).with_suffix(".csv"), index=False)
 

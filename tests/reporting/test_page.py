@@ -144,7 +144,7 @@ def test_page_says_what_the_posterior_decoders_know():
     assert "chosen posterior" in text
     # KL is .01 without features, .11 with principal components and .21 with Z.
     assert "2000.0 % higher with the ConLE posterior, 1000.0 % higher with the PCA" in text
-    assert "(geometric mean over 2 datasets)" in text
+    assert " posterior (geometric mean over 2 datasets)" in text
 
 
 def test_what_comes_from_data_is_escaped():

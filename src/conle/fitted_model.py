@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
 
 from conle.enhancers.base import InductiveEnhancer
 from conle.errors import DataError
+
+if TYPE_CHECKING:
+    from sklearn.compose import ColumnTransformer
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class FittedModel:
 
     method: str
     enhancer: InductiveEnhancer
-    encoder: ColumnTransformer
+    encoder: "ColumnTransformer"
     labels: list[str]
 
     def enhance(self, features: pd.DataFrame, logical_labels: pd.DataFrame) -> pd.DataFrame:

@@ -2,19 +2,20 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 from conle.enhancers.base import DivergenceError, NotApplicableError
 from conle.enhancers.registry import make_enhancer
 from conle.errors import DataError, ParameterError
 from conle.fitted_model import FittedModel, encodable
+
+if TYPE_CHECKING:
+    from sklearn.compose import ColumnTransformer
+
+# scikit-learn's parts are imported where they are used: they take long to load.
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def take_apart(
     return features, logical_labels
 
 
-def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, ColumnTransformer]:
+def encode_features(features: pd.DataFrame) -> "tuple[np.ndarray, ColumnTransformer]":
     """Numbers from features of any kind.
 
     Missing numbers become the median of their column, other missing values the most frequent one;
@@ -55,6 +56,11 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, ColumnTransform
     Raises:
         DataError: a column has infinite numbers.
     """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
     numbers = [name for name in features if pd.api.types.is_numeric_dtype(features[name])]
     others = [name for name in features if name not in numbers]
     encoder = ColumnTransformer(
@@ -86,7 +92,7 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, ColumnTransform
 
 def fit_and_enhance(
     features: np.ndarray,
-    encoder: ColumnTransformer,
+    encoder: "ColumnTransformer",
     logical_labels: pd.DataFrame,
     hyperparameters: Mapping[str, Any],
     threshold: float,

@@ -5,7 +5,6 @@ import logging
 import pandas as pd
 
 from conle.errors import RawFileError
-from conle.fetching import fetch, is_known
 from conle.pipelines.recovery.nodes import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -49,6 +48,9 @@ def fetch_dataset(
     Raises:
         RawFileError: the file that is there is another, or it cannot be fetched.
     """
+    # Imported where it is used: every command imports this module.
+    from conle.fetching import fetch, is_known
+
     known = known_files.set_index("dataset").loc[dataset]
     checksums = [None if pd.isna(known[kind]) else known[kind] for kind in ("sha256", "git_blob")]
     name = f"{dataset}.mat"

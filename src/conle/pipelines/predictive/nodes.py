@@ -10,7 +10,6 @@ from conle.enhancers.base import DivergenceError, NotApplicableError
 from conle.enhancers.geometry import as_distributions
 from conle.enhancers.registry import make_enhancer
 from conle.errors import ParameterError
-from conle.learners import SABFGS
 from conle.pipelines.evaluation.nodes import summarise
 from conle.pipelines.recovery.nodes import progress_bar
 
@@ -130,6 +129,9 @@ def _predict(
     l2: float,
     labels: list[str],
 ) -> pd.DataFrame:
+    # Imported where it is used: SciPy's optimisers take long to load.
+    from conle.learners import SABFGS
+
     X = features.to_numpy()
     parts = []
     for repeat, fold, training, test in _splits(folds, repeats, len(X)):

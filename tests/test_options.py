@@ -23,6 +23,12 @@ PARAMETERS = {
         "steps": 200,
     },
     "convergence": {"datasets": "Movie+SJAFFE", "epochs": 3, "repeats": 1},
+    "predictive": {"methods": "conle+lp", "without": "", "repeats": 1, "l2": 1.0},
+    "fetch_from": "https://example.org",
+    "input": None,
+    "method": "conle",
+    "model": None,
+    "registered_model": "conle",
 }
 
 

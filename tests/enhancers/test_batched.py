@@ -5,9 +5,12 @@ import torch
 from conle.enhancers.batched import (
     BatchedLinear,
     FeatureScaling,
+    StepCounter,
+    StoppedError,
     fold_batches,
     fold_chunks,
     fold_seeds,
+    on_all_cores,
     resolve_device,
 )
 
@@ -102,6 +105,40 @@ def test_chunks_cover_all_folds_once(folds):
 def test_chunks_shrink_where_the_features_are_large():
     chunks = fold_chunks([200] * 10, fold_bytes=800_000_000, device=CPU)
     assert [len(chunk) for chunk in chunks] == [1] * 10
+
+
+def test_chunks_side_by_side_come_in_their_order():
+    chunks = [np.array([number]) for number in range(20)]
+    threads = torch.get_num_threads()
+    done = list(on_all_cores(lambda chunk: int(chunk[0]), chunks, CPU, lambda: None))
+    assert done == list(range(20))
+    assert torch.get_num_threads() == threads
+
+
+def test_a_chunk_that_fails_stops_the_others():
+    """The others would go on for ever."""
+    counter = StepCounter(lambda done: None)
+
+    def work(chunk):
+        if chunk[0] == 0:
+            raise KeyboardInterrupt
+        while True:
+            counter(1)
+
+    threads = torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        list(on_all_cores(work, [np.array([n]) for n in range(5)], CPU, counter.stop))
+    assert torch.get_num_threads() == threads
+    with pytest.raises(StoppedError):
+        counter(1)
+
+
+def test_steps_are_counted():
+    counts = []
+    counter = StepCounter(counts.append)
+    counter(2)
+    counter(3)
+    assert counts == [2, 5]
 
 
 def test_folds_of_a_chunk_are_trained_equally_long():

@@ -3,6 +3,7 @@
 import json
 import shutil
 from glob import glob
+from os.path import isdir
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Any
@@ -39,7 +40,7 @@ class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
         super().__init__(
             filepath=PurePosixPath(filepath),
             version=version,
-            exists_function=lambda path: Path(path).is_dir(),
+            exists_function=isdir,
             glob_function=glob,
         )
 

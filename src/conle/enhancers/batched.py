@@ -79,7 +79,13 @@ class BatchedEnhancer(InductiveEnhancer):
         device = resolve_device(self.device)
         seeds = fold_seeds(self.seed, len(splits))
         steps = [self._steps(len(training)) for training, _ in splits]
-        report = _Progress(on_progress, sum(steps))
+        whole = sum(steps)
+
+        def count(done: int) -> None:
+            if on_progress is not None:
+                on_progress(done, whole, f"{done} of {whole} steps")
+
+        report = StepCounter(count)
 
         def train(chunk: Rows) -> dict[int, _TrainedFold]:
             with tensor_float_32(self.tf32, device):
@@ -95,7 +101,8 @@ class BatchedEnhancer(InductiveEnhancer):
             return dict(zip(chunk.tolist(), trained, strict=True))
 
         parts: dict[int, _TrainedFold] = {}
-        for part in on_all_cores(train, fold_chunks(steps, features.nbytes // 2, device), device):
+        chunks = fold_chunks(steps, features.nbytes // 2, device)
+        for part in on_all_cores(train, chunks, device, report.stop):
             parts |= part
         ordered = [parts[fold] for fold in range(len(splits))]
         return FoldRecovery(
@@ -364,18 +371,32 @@ class _TrainedFold:
     snapshots: dict[int, Recovered]
 
 
-class _Progress:
-    """The steps of all folds that are done, from whichever thread."""
+class StoppedError(Exception):
+    """Ends the work of a thread whose results nobody waits for."""
 
-    def __init__(self, on_progress: ProgressCallback | None, whole: int) -> None:
-        self._on_progress, self._done, self._whole = on_progress, 0, whole
+
+class StepCounter:
+    """Counts the steps of all folds that are done, in whichever thread, and can stop them."""
+
+    def __init__(self, on_count: Callable[[int], None]) -> None:
+        self._on_count, self._done, self._stopped = on_count, 0, False
         self._lock = Lock()
 
     def __call__(self, steps: int) -> None:
+        """Steps were done.
+
+        Raises:
+            StoppedError: the work is to end.
+        """
         with self._lock:
+            if self._stopped:
+                raise StoppedError
             self._done += steps
-            if self._on_progress is not None:
-                self._on_progress(self._done, self._whole, f"{self._done} of {self._whole} steps")
+            self._on_count(self._done)
+
+    def stop(self) -> None:
+        """End the work of every thread at its next step."""
+        self._stopped = True
 
 
 class FeatureScaling:
@@ -514,21 +535,34 @@ def fold_seeds(seed: int, folds: int) -> list[np.random.SeedSequence]:
 
 
 def on_all_cores(
-    work: Callable[[Rows], Result], chunks: Sequence[Rows], device: torch.device
+    work: Callable[[Rows], Result],
+    chunks: Sequence[Rows],
+    device: torch.device,
+    stop: Callable[[], None],
 ) -> Iterator[Result]:
     """Do the chunks of folds side by side, a thread on each core; a GPU takes one after another.
 
     The operations of a chunk are too small to be shared among cores themselves. One chunk alone
     has all cores.
+
+    Args:
+        work: on a chunk.
+        chunks: numbers of folds.
+        device: "cpu" has the threads.
+        stop: called where a chunk fails or the work is interrupted; makes the others end soon.
     """
     if device.type != "cpu" or len(chunks) == 1:
         yield from map(work, chunks)
         return
     threads = torch.get_num_threads()
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
     try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            yield from pool.map(work, chunks)
+        yield from pool.map(work, chunks)
+    except BaseException:
+        stop()
+        raise
     finally:
+        pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
 
 

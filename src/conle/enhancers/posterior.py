@@ -11,7 +11,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from threading import Lock
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +31,7 @@ from conle.enhancers.base import (
     Split,
     check_inputs,
 )
-from conle.enhancers.batched import fold_seeds, on_all_cores, resolve_device
+from conle.enhancers.batched import StepCounter, fold_seeds, on_all_cores, resolve_device
 from conle.enhancers.conle import ConLE
 from conle.enhancers.posterior_sampler import (
     Coefficients,
@@ -59,6 +58,8 @@ SHARED_SAMPLES = 20_000
 # the degrees are apart.
 SHARE_OF_OTHER_COUNTS = 0.01
 ROWS_SHOWN = 5
+# Learning the representations and sampling are shown as one progress.
+PARTS_OF_PROGRESS, LEARNING = 1000, 300
 
 
 class PosteriorDecoder(InductiveEnhancer):
@@ -171,8 +172,19 @@ class PosteriorDecoder(InductiveEnhancer):
         features, logical_labels = check_inputs(features, logical_labels)
         self._check_labels(logical_labels)
         self._warn_of_unidentified_scale(logical_labels)
-        report = _Progress(on_progress, len(splits), 2 * self.sweeps)
-        representations = self._learner()(features, logical_labels, splits, report.learning)
+        whole = len(splits) * 2 * self.sweeps
+
+        def learning(done: int, of: int, status: str) -> None:
+            if on_progress is not None:
+                on_progress(LEARNING * done // of, PARTS_OF_PROGRESS, status)
+
+        def count(done: int) -> None:
+            if on_progress is not None:
+                part = LEARNING + (PARTS_OF_PROGRESS - LEARNING) * done // whole
+                on_progress(part, PARTS_OF_PROGRESS, f"{done} of {whole} sweeps")
+
+        report = StepCounter(count)
+        representations = self._learner()(features, logical_labels, splits, learning)
         seeds = [seed.spawn(2) for seed in fold_seeds(self.seed, len(splits))]
 
         def recover(chunk: np.ndarray) -> dict[int, Recovered]:
@@ -184,7 +196,7 @@ class PosteriorDecoder(InductiveEnhancer):
                 ],
                 [logical_labels[training] for training, _ in own],
                 [seeds[fold][0] for fold in chunk],
-                report.sampling(len(chunk)),
+                lambda: report(len(chunk)),
             )
             draws = self._draws(
                 [
@@ -194,13 +206,13 @@ class PosteriorDecoder(InductiveEnhancer):
                 [logical_labels[test] for _, test in own],
                 coefficients,
                 [seeds[fold][1] for fold in chunk],
-                report.sampling(len(chunk)),
+                lambda: report(len(chunk)),
             )
             return dict(zip(chunk.tolist(), self._mean(draws), strict=True))
 
         recovered: dict[int, Recovered] = {}
         chunks = list(self._chunks(splits))
-        for part in on_all_cores(recover, chunks, resolve_device(self.device)):
+        for part in on_all_cores(recover, chunks, resolve_device(self.device), report.stop):
             recovered |= part
         return FoldRecovery([recovered[fold] for fold in range(len(splits))])
 
@@ -723,30 +735,3 @@ def _with_intercept(
 
 def _nothing() -> None:
     """Nobody wants to know of the progress."""
-
-
-class _Progress:
-    """The progress of learning representations and of sampling, as one."""
-
-    PARTS = 1000
-    LEARNING = 300
-
-    def __init__(self, on_progress: ProgressCallback | None, folds: int, sweeps: int) -> None:
-        self._on_progress, self._work, self._done = on_progress, folds * sweeps, 0
-        self._lock = Lock()
-
-    def learning(self, done: int, whole: int, status: str) -> None:
-        if self._on_progress is not None:
-            self._on_progress(self.LEARNING * done // whole, self.PARTS, status)
-
-    def sampling(self, folds: int) -> Callable[[], None]:
-        def report() -> None:
-            with self._lock:
-                self._done += folds
-                if self._on_progress is not None:
-                    share = (self.PARTS - self.LEARNING) * self._done // self._work
-                    self._on_progress(
-                        self.LEARNING + share, self.PARTS, f"{self._done} of {self._work} sweeps"
-                    )
-
-        return report

@@ -517,7 +517,8 @@ def test_ctrl_c_leaves_no_open_run(project):
             ):
                 break
             time.sleep(0.1)
-        time.sleep(1)
+        # Into the training: libraries that are at work before it may swallow the signal.
+        time.sleep(6)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     finally:

@@ -1,3 +1,4 @@
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -122,6 +123,17 @@ def test_matlab(tmp_path, labels):
         load(path)
 
 
+def test_matlab_7_3(tmp_path):
+    path = tmp_path / "toy.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, matrix in (("features", np.arange(12.0).reshape(3, 4)), ("labels", LABELS)):
+            file.create_dataset(name, data=np.asarray(matrix, dtype=float).T)
+            file[name].attrs["MATLAB_class"] = np.bytes_("double")
+    features, found = load(path)
+    np.testing.assert_array_equal(features, np.arange(12.0).reshape(3, 4))
+    np.testing.assert_array_equal(found, LABELS)
+
+
 @pytest.mark.parametrize("values", [["yes", "1", "0"], [1.0, 0.5, 0.0], [1, None, 0], [2, 1, 0]])
 def test_labels_are_0_or_1(tmp_path, values):
     path = tmp_path / "toy.parquet"
@@ -165,7 +177,7 @@ def test_columns_that_are_not_there(tmp_path, ways, message):
         ("toy.xlsx", "", "files of this kind cannot be read; there are: .csv"),
         ("toy.csv", "", "cannot be read as .csv"),
         ("toy.parquet", "PAR1", "cannot be read as .parquet"),
-        ("toy.mat", "x", "cannot be read as .mat"),
+        ("toy.mat", "x", "is not a MATLAB file"),
         ("toy.arff", "@relation toy\n@attribute a nonsense\n@data\n1", "cannot be read as .arff"),
         ("toy.csv", "a,a,b\n1,1,1", "which columns are labels"),
     ],

@@ -10,6 +10,12 @@ from kedro_datasets.matlab import MatlabDataset
 
 from conle.errors import RawFileError
 
+# What the field's files call the matrices, compared without regard to case; the first that a
+# file has is taken.
+FEATURE_KEYS = ("features", "feature", "x", "data")
+DISTRIBUTION_KEYS = ("labels", "labeldistribution", "label_distribution", "d")
+LOGICAL_LABEL_KEYS = ("logicallabel", "logical_label", "logical_labels", "l")
+
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # MATLAB writes v7.3 files as HDF5 behind a block of its own.
 HDF5_OFFSETS = (0, 512)

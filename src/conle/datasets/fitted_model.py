@@ -5,7 +5,6 @@ import shutil
 from glob import glob
 from os.path import isdir
 from pathlib import Path, PurePosixPath
-from tempfile import mkdtemp
 from typing import Any
 
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
@@ -56,7 +55,8 @@ class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
         """Write the model; a reader finds all of it or none."""
         folder = Path(self._get_save_path())
         folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(mkdtemp(dir=folder.parent, prefix=".model"))
+        temporary = folder.with_name(f".{folder.name}.partial")
+        temporary.mkdir()
         try:
             write_model(data, temporary)
             temporary.rename(folder)

@@ -9,11 +9,16 @@ import numpy as np
 import pandas as pd
 from kedro.io import AbstractDataset, DatasetError
 
+from conle.datasets.benchmark_mat import (
+    FEATURE_KEYS,
+    LOGICAL_LABEL_KEYS,
+    BenchmarkMatDataset,
+)
 from conle.errors import RawFileError
 
 READABLE = (".csv", ".parquet", ".mat", ".arff")
-FEATURE_KEYS = ("features", "feature", "x", "data")
-LABEL_KEYS = ("logicallabel", "logical_label", "logical_labels", "l", "labels", "y", "target")
+# Of a MATLAB file; logical labels by that name come before what may be distributions.
+LABEL_KEYS = (*LOGICAL_LABEL_KEYS, "labels", "y", "target")
 # In the name of a MEKA relation: so many labels come first, or last if it is negative.
 MEKA_COUNT = re.compile(r"-C\s+(-?\d+)")
 AS_LABELS = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
@@ -198,14 +203,12 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         return table, names[:number] if number >= 0 else names[number:]
 
     def _from_mat(self) -> MultiLabelTable:
-        from scipy.io import loadmat
-
         given = [name for name, value in self._ways.items() if value is not None]
         if given:
             raise RawFileError(
                 f"{self._path} has its labels as a variable of their own: leave out {given[0]}"
             )
-        variables = loadmat(self._path)
+        variables = BenchmarkMatDataset(filepath=str(self._path)).load()
         matrices = []
         for keys, what in ((FEATURE_KEYS, "features"), (LABEL_KEYS, "labels")):
             found = {

@@ -4,10 +4,10 @@ import base64
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conle.binarisation import binarise
 from conle.reporting import tables
+from conle.reporting.page import fill_template
 
 EXAMPLES = 6
 MOST_LABELS_SHOWN = 12
@@ -99,14 +99,8 @@ def render_checks(
             distributions.iloc[examples], logical_labels.iloc[examples], MOST_LABELS_SHOWN
         ),
     }
-    loader = Environment(
-        loader=PackageLoader("conle.reporting", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = loader.get_template("checks.html.j2").render(
+    page = fill_template(
+        "checks.html.j2",
         checks=tables.grid_of(checks),
         labels=tables.grid_of(label_table(distributions, logical_labels)),
         pictures={

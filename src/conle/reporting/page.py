@@ -71,14 +71,8 @@ def render_page(
     Returns:
         HTML.
     """
-    loader = Environment(
-        loader=PackageLoader("conle.reporting", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return loader.get_template("report.html.j2").render(
+    return fill_template(
+        "report.html.j2",
         datasets=list(dict.fromkeys(table3["dataset"])),
         parameters=parameters,
         configuration=yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True),
@@ -120,6 +114,18 @@ def render_page(
             name: base64.b64encode(figures[f"{name}_figure"].encode()).decode() for name in FIGURES
         },
     )
+
+
+def fill_template(name: str, **values: Any) -> str:
+    """A page from a template; a value that it misses is an error, and all text is escaped."""
+    environment = Environment(
+        loader=PackageLoader("conle.reporting", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name).render(**values)
 
 
 def _ablation_wins(table4: pd.DataFrame) -> tuple[int, int]:

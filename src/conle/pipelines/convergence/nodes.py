@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from conle.enhancers.registry import make_enhancer
 from conle.measures import score
-from conle.pipelines.recovery.nodes import curves_table, folds_of, progress_bar
+from conle.pipelines.recovery.nodes import curves_table, folds_of, progress_bar, splits_of
 
 CONVERGENCE_COLUMNS = ["dataset", "quantity", "epoch", "mean", "std", "folds"]
 
@@ -43,11 +42,7 @@ def trace_training(
         epoch; and the terms of the objective, columns quantity, repeat, fold, epoch, value.
     """
     folds = folds[folds["repeat"] <= repeats]
-    everything = np.arange(len(features))
-    splits = [
-        (np.setdiff1d(everything, test), test.to_numpy())
-        for _, test in folds.groupby(["repeat", "fold"], sort=False)["sample"]
-    ]
+    splits = splits_of(folds, len(features))
     batches = -(-len(splits[0][0]) // hyperparameters["batch_size"])
     enhancer = make_enhancer(
         "conle",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.base import DivergenceError, NotApplicableError
 from conle.enhancers.registry import make_enhancer
-from conle.errors import DataError, ParameterError
+from conle.errors import DataError
 from conle.fitted_model import FittedModel, encodable
+from conle.pipelines.recovery.nodes import named_errors
 
 if TYPE_CHECKING:
     from sklearn.compose import ColumnTransformer
@@ -121,10 +121,8 @@ def fit_and_enhance(
         ParameterError: the training diverged, or the method cannot be used with these labels.
     """
     enhancer = make_enhancer(method, hyperparameters, threshold=threshold, device=device, seed=seed)
-    try:
+    with named_errors(method):
         distributions = enhancer.fit_transform(features, logical_labels)
-    except (DivergenceError, NotApplicableError) as error:
-        raise ParameterError(f"{method}: {error}") from error
     if not enhancer.inductive:
         return distributions
     return distributions, FittedModel(method, enhancer, encoder, list(logical_labels.columns))
@@ -139,10 +137,8 @@ def apply_model(
         DataError: a column that the model was fitted with is missing.
         ParameterError: the method cannot be used with these labels.
     """
-    try:
+    with named_errors(model.method):
         return model.enhance(features, logical_labels)
-    except NotApplicableError as error:
-        raise ParameterError(f"{model.method}: {error}") from error
 
 
 def hand_on(distributions: pd.DataFrame) -> pd.DataFrame:

@@ -10,15 +10,10 @@ import scipy.sparse
 
 from conle.artificial import make_artificial
 from conle.binarisation import binarise
+from conle.datasets.benchmark_mat import DISTRIBUTION_KEYS, FEATURE_KEYS, LOGICAL_LABEL_KEYS
 from conle.errors import DataError
 
 logger = logging.getLogger(__name__)
-
-# What the field's files call the matrices, compared without regard to case; the first that a
-# file has is taken.
-FEATURE_KEYS = ("features", "feature", "x", "data")
-DISTRIBUTION_KEYS = ("labels", "labeldistribution", "label_distribution", "d")
-LOGICAL_LABEL_KEYS = ("logicallabel", "logical_label", "logical_labels", "l")
 
 # Rows this near to a sum of 1 are distributions as they are, and binarised as they were read.
 EXACT_SUM_TOLERANCE = 1e-9

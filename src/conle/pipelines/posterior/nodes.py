@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.base import NotApplicableError
-from conle.enhancers.registry import POSTERIORS, make_enhancer
-from conle.errors import ParameterError
+from conle.enhancers.registry import POSTERIORS
+from conle.pipelines.recovery.nodes import cell_enhancer, named_errors
 
 # Of all samples, for the likelihood and for the draws that are examined.
 HELD_OUT_SHARE = 0.1
@@ -53,19 +52,10 @@ def choose_representation(
     X, L = features.to_numpy(), logical_labels.to_numpy()
     likelihoods = {}
     for method, block in zip(POSTERIORS, hyperparameters, strict=True):
-        decoder = make_enhancer(
-            method,
-            block,
-            threshold=threshold,
-            device=device,
-            seed=seed,
-            degree_floor=degree_floors.get(dataset, 0.0),
-        )
-        try:
+        decoder = cell_enhancer(dataset, method, block, threshold, device, seed, degree_floors)
+        with named_errors(f"{dataset} {method}"):
             decoder.fit(X[training], L[training])
             likelihoods[method] = decoder.log_likelihood(X[held_out], L[held_out])
-        except NotApplicableError as error:
-            raise ParameterError(f"{dataset} {method}: {error}") from error
     return {
         "dataset": dataset,
         "chosen": max(likelihoods, key=likelihoods.get),
@@ -117,24 +107,17 @@ def draw_held_out(
     Raises:
         ParameterError: the decoder cannot be used with these logical labels.
     """
-    decoder = make_enhancer(
-        method,
-        hyperparameters,
-        threshold=threshold,
-        device=device,
-        seed=seed,
-        degree_floor=degree_floors.get(dataset, 0.0),
+    decoder = cell_enhancer(
+        dataset, method, hyperparameters, threshold, device, seed, degree_floors
     )
     training, held_out = inner_split(len(features), seed)
     X, L = features.to_numpy(), logical_labels.to_numpy()
     level = decoder.effective_start_level
     lowest = 1.0 if decoder.degree_floor else 0.0
     apart = [lowest + factor * (level - lowest) for factor in LEVEL_FACTORS]
-    try:
+    with named_errors(f"{dataset} {method}"):
         one = decoder.sample_chains(X, L, (training, held_out), [level] * len(LEVEL_FACTORS))
         different = decoder.sample_chains(X, L, (training, held_out), apart)
-    except NotApplicableError as error:
-        raise ParameterError(f"{dataset} {method}: {error}") from error
     degrees = pd.MultiIndex.from_product(
         [held_out, logical_labels.columns], names=["sample", "label"]
     )

@@ -1,17 +1,14 @@
 """The predictive setting: recover the training folds, learn from them, predict the test folds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.base import DivergenceError, NotApplicableError
 from conle.enhancers.geometry import as_distributions
-from conle.enhancers.registry import make_enhancer
-from conle.errors import ParameterError
 from conle.pipelines.evaluation.nodes import summarise
-from conle.pipelines.recovery.nodes import progress_bar
+from conle.pipelines.recovery.nodes import cell_enhancer, named_errors, progress_bar, splits_of
 
 PREDICTIVE_COLUMNS = ["dataset", "method", "fitted_on", "measure", "mean", "std", "folds"]
 
@@ -54,29 +51,19 @@ def predict_from_recovered(
     Raises:
         ParameterError: the training diverged, or the method cannot be used with these labels.
     """
-    enhancer = make_enhancer(
-        method,
-        hyperparameters,
-        threshold=threshold,
-        device=device,
-        seed=seed,
-        degree_floor=degree_floors.get(dataset, 0.0),
+    enhancer = cell_enhancer(
+        dataset, method, hyperparameters, threshold, device, seed, degree_floors
     )
-    training = [rows for *_, rows, _ in _splits(folds, repeats, len(features))]
-    try:
-        with progress_bar(f"{dataset} predictive {method}") as on_progress:
-            recovery = enhancer.recover_folds(
-                features.to_numpy(),
-                logical_labels.to_numpy(),
-                [(rows, rows) for rows in training],
-                on_progress,
-            )
-    except (DivergenceError, NotApplicableError) as error:
-        raise ParameterError(f"{dataset} {method}: {error}") from error
-    targets = iter(recovery.recovered)
-    return _predict(
-        features, lambda rows: next(targets), folds, repeats, l2, list(logical_labels.columns)
-    )
+    folds = folds[folds["repeat"] <= repeats]
+    description = f"{dataset} predictive {method}"
+    with named_errors(description), progress_bar(description) as on_progress:
+        recovery = enhancer.recover_folds(
+            features.to_numpy(),
+            logical_labels.to_numpy(),
+            [(training, training) for training, _ in splits_of(folds, len(features))],
+            on_progress,
+        )
+    return _predict(features, recovery.recovered, folds, l2, list(logical_labels.columns))
 
 
 def predict_from_distributions(
@@ -87,10 +74,10 @@ def predict_from_distributions(
     l2: float,
 ) -> pd.DataFrame:
     """Learn from the true distributions of the training rows: the most that could be hoped for."""
+    folds = folds[folds["repeat"] <= repeats]
     true = label_distributions.to_numpy()
-    return _predict(
-        features, lambda rows: true[rows], folds, repeats, l2, list(label_distributions.columns)
-    )
+    targets = [true[training] for training, _ in splits_of(folds, len(features))]
+    return _predict(features, targets, folds, l2, list(label_distributions.columns))
 
 
 def predict_from_logical_labels(
@@ -101,10 +88,10 @@ def predict_from_logical_labels(
     l2: float,
 ) -> pd.DataFrame:
     """Learn from the logical labels, divided by their number: what enhancement has to beat."""
-    normalised = as_distributions(logical_labels.to_numpy(float))
-    return _predict(
-        features, lambda rows: normalised[rows], folds, repeats, l2, list(logical_labels.columns)
+    normalised = pd.DataFrame(
+        as_distributions(logical_labels.to_numpy(float)), columns=logical_labels.columns
     )
+    return predict_from_distributions(features, normalised, folds, repeats, l2)
 
 
 def collect_predictive(*scores: pd.DataFrame) -> pd.DataFrame:
@@ -112,35 +99,25 @@ def collect_predictive(*scores: pd.DataFrame) -> pd.DataFrame:
     return summarise(pd.concat(scores, ignore_index=True))[PREDICTIVE_COLUMNS]
 
 
-def _splits(folds: pd.DataFrame, repeats: int, samples: int) -> list[tuple]:
-    """Repeat, fold, training rows and test rows."""
-    kept = folds[folds["repeat"] <= repeats]
-    return [
-        (repeat, fold, np.setdiff1d(np.arange(samples), test), test.to_numpy())
-        for (repeat, fold), test in kept.groupby(["repeat", "fold"], sort=False)["sample"]
-    ]
-
-
 def _predict(
     features: pd.DataFrame,
-    targets_of: Callable[[np.ndarray], np.ndarray],
+    targets: Sequence[np.ndarray],
     folds: pd.DataFrame,
-    repeats: int,
     l2: float,
     labels: list[str],
 ) -> pd.DataFrame:
+    """Learn from the targets of each fold's training rows, and predict its test rows."""
     # Imported where it is used: SciPy's optimisers take long to load.
     from conle.learners import SABFGS
 
     X = features.to_numpy()
-    parts = []
-    for repeat, fold, training, test in _splits(folds, repeats, len(X)):
-        learner = SABFGS(l2=l2).fit(X[training], targets_of(training))
-        predicted = pd.DataFrame(learner.predict(X[test]), columns=labels)
-        predicted.insert(0, "protocol", "predictive")
-        predicted.insert(1, "fitted_on", "training_folds")
-        predicted.insert(2, "repeat", repeat)
-        predicted.insert(3, "fold", fold)
-        predicted.insert(4, "sample", test)
-        parts.append(predicted)
-    return pd.concat(parts, ignore_index=True)
+    predicted = folds[["repeat", "fold", "sample"]].reset_index(drop=True)
+    predicted.insert(0, "protocol", "predictive")
+    predicted.insert(1, "fitted_on", "training_folds")
+    predicted[labels] = np.concatenate(
+        [
+            SABFGS(l2=l2).fit(X[training], own).predict(X[test])
+            for (training, test), own in zip(splits_of(folds, len(X)), targets, strict=True)
+        ]
+    )
+    return predicted

@@ -71,13 +71,14 @@ def recover(
         logical_labels,
         folds,
         protocol,
-        make_enhancer(
+        cell_enhancer(
+            dataset,
             method,
             {**hyperparameters, **(overrides or {})},
-            threshold=threshold,
-            device=device,
-            seed=seed,
-            degree_floor=degree_floors.get(dataset, 0.0),
+            threshold,
+            device,
+            seed,
+            degree_floors,
         ),
         f"{dataset} {method}",
     )
@@ -85,6 +86,44 @@ def recover(
         return recovered, cost
     fitted = [ALL_ROWS] if protocol == "transductive" else folds_of(folds)
     return recovered, cost, recovery.weights, curves_table(recovery, fitted)
+
+
+def cell_enhancer(
+    dataset: str,
+    method: str,
+    hyperparameters: Mapping[str, Any],
+    threshold: float,
+    device: str,
+    seed: int,
+    degree_floors: Mapping[str, float],
+) -> LabelEnhancer:
+    """The enhancer of a method for a dataset, which may declare a floor of its degrees."""
+    return make_enhancer(
+        method,
+        hyperparameters,
+        threshold=threshold,
+        device=device,
+        seed=seed,
+        degree_floor=degree_floors.get(dataset, 0.0),
+    )
+
+
+@contextmanager
+def named_errors(description: str) -> Iterator[None]:
+    """Say of which dataset and method it is that training diverged, or labels cannot be used."""
+    try:
+        yield
+    except (DivergenceError, NotApplicableError) as error:
+        raise ParameterError(f"{description}: {error}") from error
+
+
+def splits_of(folds: pd.DataFrame, samples: int) -> list[Split]:
+    """Training rows and test rows of every fold, in their order."""
+    everything = np.arange(samples)
+    return [
+        (np.setdiff1d(everything, test), test.to_numpy())
+        for _, test in folds.groupby(["repeat", "fold"], sort=False)["sample"]
+    ]
 
 
 def folds_of(folds: pd.DataFrame) -> list[tuple[int, int]]:
@@ -121,12 +160,13 @@ def _recover(
     description: str,
 ) -> tuple[pd.DataFrame, dict[str, float], FoldRecovery]:
     X, L = features.to_numpy(), logical_labels.to_numpy()
-    tests = [test.to_numpy() for _, test in folds.groupby(["repeat", "fold"], sort=False)["sample"]]
-    try:
-        with measured_cost() as cost, progress_bar(description) as on_progress:
-            recovery, rows = _recover_tests(enhancer, X, L, tests, protocol, on_progress)
-    except (DivergenceError, NotApplicableError) as error:
-        raise ParameterError(f"{description}: {error}") from error
+    splits = splits_of(folds, len(X))
+    with (
+        named_errors(description),
+        measured_cost() as cost,
+        progress_bar(description) as on_progress,
+    ):
+        recovery, rows = _recover_tests(enhancer, X, L, splits, protocol, on_progress)
     on_all = protocol == "transductive" or not enhancer.inductive
     recovered = folds[["repeat", "fold", "sample"]].reset_index(drop=True)
     recovered.insert(0, "protocol", protocol)
@@ -139,15 +179,14 @@ def _recover_tests(
     enhancer: LabelEnhancer,
     X: np.ndarray,
     L: np.ndarray,
-    tests: list[np.ndarray],
+    splits: list[Split],
     protocol: str,
     on_progress: ProgressCallback,
 ) -> tuple[FoldRecovery, list[np.ndarray]]:
-    everything = np.arange(len(X))
     if protocol == "transductive" or not enhancer.inductive:
+        everything = np.arange(len(X))
         recovery = enhancer.recover_folds(X, L, [(everything, everything)], on_progress)
-        return recovery, [recovery.recovered[0][test] for test in tests]
-    splits: list[Split] = [(np.setdiff1d(everything, test), test) for test in tests]
+        return recovery, [recovery.recovered[0][test] for _, test in splits]
     recovery = enhancer.recover_folds(X, L, splits, on_progress)
     return recovery, recovery.recovered
 

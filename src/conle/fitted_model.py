@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from sklearn.base import TransformerMixin
 
 from conle.enhancers.base import InductiveEnhancer
 from conle.errors import DataError
-
-if TYPE_CHECKING:
-    from sklearn.compose import ColumnTransformer
 
 
 @dataclass(frozen=True)
@@ -21,13 +18,13 @@ class FittedModel:
     Attributes:
         method: its name in the registry.
         enhancer: fitted to encoded features.
-        encoder: fitted to the features as they came.
+        encoder: a column transformer, fitted to the features as they came.
         labels: names of the labels, in the order of the distributions.
     """
 
     method: str
     enhancer: InductiveEnhancer
-    encoder: "ColumnTransformer"
+    encoder: TransformerMixin
     labels: list[str]
 
     def enhance(self, features: pd.DataFrame, logical_labels: pd.DataFrame) -> pd.DataFrame:
@@ -57,6 +54,19 @@ class FittedModel:
             encodable(features[list(self.encoder.feature_names_in_)], numbers)
         )
         return self.enhancer.transform(encoded, logical_labels[self.labels])
+
+    def unseen_values(self, features: pd.DataFrame) -> dict[str, list[str]]:
+        """By feature that is no number, the values that the model was not fitted to."""
+        _, encoding, names = self.encoder.transformers_[1]
+        if not len(names):
+            return {}
+        known = dict(zip(names, encoding[-1].categories_, strict=True))
+        unseen = {
+            name: sorted(set(features[name].dropna().map(str)) - set(known[name]))
+            for name in names
+            if name in features
+        }
+        return {name: values for name, values in unseen.items() if values}
 
 
 def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:

@@ -90,7 +90,8 @@ def write_model(model: FittedModel, folder: Path) -> None:
         "labels": model.labels,
     }
     (folder / CONFIGURATION).write_text(json.dumps(configuration, indent=1), encoding="utf-8")
-    weights = {name: np.ascontiguousarray(value) for name, value in enhancer.get_weights().items()}
+    # Not ascontiguousarray: it gives a number a dimension.
+    weights = {name: np.array(value, order="C") for name, value in enhancer.get_weights().items()}
     save_file(weights, folder / WEIGHTS)
     skops.io.dump(model.encoder, folder / ENCODER)
 

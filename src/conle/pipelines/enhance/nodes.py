@@ -2,18 +2,16 @@
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import TransformerMixin
 
 from conle.enhancers.registry import make_enhancer
 from conle.errors import DataError
 from conle.fitted_model import FittedModel, encodable
 from conle.pipelines.recovery.nodes import named_errors
-
-if TYPE_CHECKING:
-    from sklearn.compose import ColumnTransformer
 
 # scikit-learn's parts are imported where they are used: they take long to load.
 
@@ -41,7 +39,7 @@ def take_apart(
     return features, logical_labels
 
 
-def encode_features(features: pd.DataFrame) -> "tuple[np.ndarray, ColumnTransformer]":
+def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixin]:
     """Numbers from features of any kind.
 
     Missing numbers become the median of their column, other missing values the most frequent one;
@@ -77,14 +75,7 @@ def encode_features(features: pd.DataFrame) -> "tuple[np.ndarray, ColumnTransfor
         ]
     )
     encoded = encoder.fit_transform(encodable(features, numbers))
-    missing = features.isna().sum()
-    missing = missing[missing > 0]
-    if len(missing):
-        logger.info(
-            "Imputed missing values of %d features: %s",
-            len(missing),
-            _shortened([f"{name} ({count})" for name, count in missing.items()]),
-        )
+    _log_missing(features)
     if others:
         logger.info("One-hot encoded %d features: %s", len(others), _shortened(others))
     return np.asarray(encoded, dtype=np.float64), encoder
@@ -92,7 +83,7 @@ def encode_features(features: pd.DataFrame) -> "tuple[np.ndarray, ColumnTransfor
 
 def fit_and_enhance(
     features: np.ndarray,
-    encoder: "ColumnTransformer",
+    encoder: TransformerMixin,
     logical_labels: pd.DataFrame,
     hyperparameters: Mapping[str, Any],
     threshold: float,
@@ -137,6 +128,13 @@ def apply_model(
         DataError: a column that the model was fitted with is missing.
         ParameterError: the method cannot be used with these labels.
     """
+    _log_missing(features)
+    for name, values in model.unseen_values(features).items():
+        logger.warning(
+            "Feature %s has values that the model was not fitted to, taken for none: %s",
+            name,
+            _shortened(values),
+        )
     with named_errors(model.method):
         return model.enhance(features, logical_labels)
 
@@ -144,6 +142,17 @@ def apply_model(
 def hand_on(distributions: pd.DataFrame) -> pd.DataFrame:
     """The distributions again, for the catalog to write in another format."""
     return distributions
+
+
+def _log_missing(features: pd.DataFrame) -> None:
+    missing = features.isna().sum()
+    missing = missing[missing > 0]
+    if len(missing):
+        logger.info(
+            "Imputed missing values of %d features: %s",
+            len(missing),
+            _shortened([f"{name} ({count})" for name, count in missing.items()]),
+        )
 
 
 def _shortened(names: list[str]) -> str:

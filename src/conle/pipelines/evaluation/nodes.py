@@ -55,12 +55,13 @@ def score_folds(
         One row per fold and measure, with the columns of the results table.
     """
     labels = list(label_distributions.columns)
+    true = label_distributions.loc[recovered["sample"], labels].to_numpy()
+    distributions = recovered[labels].to_numpy()
+    positions = recovered.reset_index(drop=True).groupby(FOLD_COLUMNS, sort=False)["sample"]
     rows = [
         (dataset, cell, *fold, measure, value)
-        for fold, test in recovered.groupby(FOLD_COLUMNS, sort=False)
-        for measure, value in score(
-            label_distributions.loc[test["sample"], labels].to_numpy(), test[labels].to_numpy()
-        ).items()
+        for fold, test in positions
+        for measure, value in score(true[test.index], distributions[test.index]).items()
     ]
     return pd.DataFrame(rows, columns=RESULT_COLUMNS)
 

@@ -121,7 +121,7 @@ def splits_of(folds: pd.DataFrame, samples: int) -> list[Split]:
     """Training rows and test rows of every fold, in their order."""
     everything = np.arange(samples)
     return [
-        (np.setdiff1d(everything, test), test.to_numpy())
+        (np.delete(everything, test), test.to_numpy())
         for _, test in folds.groupby(["repeat", "fold"], sort=False)["sample"]
     ]
 
@@ -133,21 +133,21 @@ def folds_of(folds: pd.DataFrame) -> list[tuple[int, int]]:
 
 def curves_table(recovery: FoldRecovery, fitted: list[tuple[int, int]]) -> pd.DataFrame:
     """What was followed in training, with the columns quantity, repeat, fold, step, value."""
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "quantity": quantity,
-                    "repeat": repeat,
-                    "fold": fold,
-                    "step": steps,
-                    "value": values.astype(np.float64),
-                }
-            )
-            for (repeat, fold), curves in zip(fitted, recovery.curves, strict=True)
-            for quantity, (steps, values) in curves.items()
-        ],
-        ignore_index=True,
+    curves = [
+        (quantity, *fold, *curve)
+        for fold, followed in zip(fitted, recovery.curves, strict=True)
+        for quantity, curve in followed.items()
+    ]
+    quantities, repeats, folds, steps, values = zip(*curves, strict=True)
+    lengths = [len(curve) for curve in steps]
+    return pd.DataFrame(
+        {
+            "quantity": np.repeat(quantities, lengths),
+            "repeat": np.repeat(repeats, lengths),
+            "fold": np.repeat(folds, lengths),
+            "step": np.concatenate(steps),
+            "value": np.concatenate(values).astype(np.float64),
+        }
     )
 
 

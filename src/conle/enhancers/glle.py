@@ -61,7 +61,7 @@ class GLLE(TransductiveEnhancer):
         laplacian = graph_laplacian(features, neighbours, self.sigma)
 
         def smoothness(predictions: np.ndarray) -> tuple[float, np.ndarray]:
-            smoothed = laplacian @ predictions
+            smoothed = predictions @ laplacian
             return (predictions * smoothed).sum(), 2 * smoothed
 
         return regress(

@@ -1,16 +1,21 @@
 """What GLLE and LESC share: kernel regression of the logical labels with a smoothness term."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import numpy as np
+import scipy
 from jaxtyping import Float
 from scipy.optimize import minimize
 from scipy.special import softmax
+from threadpoolctl import ThreadpoolController
 
 from conle.enhancers.base import Features, LogicalLabels, Recovered
 from conle.enhancers.geometry import distances, gaussian, kept_by_content
 
-Predictions = Float[np.ndarray, "samples labels"]
+# One label a row: products of few rows with the large matrices are twice as fast as of few columns.
+Predictions = Float[np.ndarray, "labels samples"]
 
 
 @kept_by_content(most=1)
@@ -40,7 +45,7 @@ def regress(
     Args:
         design: Phi.
         logical_labels: L.
-        smoothness: value and gradient of the penalty of predictions Phi W.
+        smoothness: value and gradient of the penalty of predictions (Phi W)', a label a row.
         weight: of the penalty.
         iterations: at most so many.
         tolerance: relative decrease of the objective, and projected gradient, to stop at.
@@ -49,21 +54,38 @@ def regress(
     Returns:
         Recovered distributions.
     """
-    shape = (design.shape[1], logical_labels.shape[1])
+    shape = (logical_labels.shape[1], design.shape[1])
+    relevant = np.ascontiguousarray(logical_labels.T)
 
     def objective(flat: Float[np.ndarray, " weights"]) -> tuple[float, np.ndarray]:
-        predictions = design @ flat.reshape(shape)
-        residual = predictions - logical_labels
+        predictions = flat.reshape(shape) @ design.T
+        residual = predictions - relevant
         penalty, penalty_gradient = smoothness(predictions)
         value = (residual**2).sum() + weight * penalty
-        return value, (design.T @ (2 * residual + weight * penalty_gradient)).ravel()
+        return value, ((2 * residual + weight * penalty_gradient) @ design).ravel()
 
-    start = np.random.default_rng(seed).random(shape)
-    found = minimize(
-        objective,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": iterations, "ftol": tolerance, "gtol": tolerance},
-    )
-    return softmax(design @ found.x.reshape(shape), axis=1)
+    start = np.random.default_rng(seed).random(shape[::-1]).T
+    with _scipy_on_one_core():
+        found = minimize(
+            objective,
+            start.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": iterations, "ftol": tolerance, "gtol": tolerance},
+        )
+    return softmax(design @ found.x.reshape(shape).T, axis=1)
+
+
+def _scipy_on_one_core() -> AbstractContextManager:
+    """Keep the BLAS that comes with SciPy to one core, where NumPy has another one of its own.
+
+    Their threads would wait for work on the same cores, in each other's way: L-BFGS takes SciPy's,
+    the objective NumPy's, in turns.
+    """
+    site = Path(scipy.__file__).parents[1]
+    own = [
+        library["filepath"]
+        for library in ThreadpoolController().info()
+        if Path(library["filepath"]).parent in (site / "scipy.libs", site / "scipy" / ".dylibs")
+    ]
+    return ThreadpoolController().select(filepath=own).limit(limits=1)

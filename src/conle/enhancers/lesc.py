@@ -83,9 +83,9 @@ class LESC(TransductiveEnhancer):
         )
 
         def smoothness(predictions: np.ndarray) -> tuple[float, np.ndarray]:
-            # C = V Z, so that C' P = Z' (V' P); the gradient is 2 (I - C) (P - C' P).
-            difference = predictions - coefficients.T @ (basis.T @ predictions)
-            gradient = difference - basis @ (coefficients @ difference)
+            # C = V Z; of P' - P' C the gradient is 2 (P' - P' C) (I - C)'.
+            difference = predictions - (predictions @ basis) @ coefficients
+            gradient = difference - (difference @ coefficients.T) @ basis.T
             return (difference**2).sum(), 2 * gradient
 
         return regress(

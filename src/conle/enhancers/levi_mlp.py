@@ -82,8 +82,7 @@ class Dropout:
         """Set a share of the units to zero and scale the others up."""
         if self.rate == 0:
             return x
-        kept = self._draw(torch.rand, x.shape[-1]) >= self.rate
-        return x * kept / (1 - self.rate)
+        return x * self._draw(torch.rand, x.shape[-1]).ge_(self.rate).div_(1 - self.rate)
 
     def normal(self, units: int) -> Float[Tensor, "folds batch units"]:
         """Standard normal noise."""

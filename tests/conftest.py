@@ -1,10 +1,11 @@
 """Fixtures that several test modules use."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,24 @@ class Project:
             text=True,
             check=False,
         )
+
+    def kedro_each(self, *commands: Sequence[str]) -> list[subprocess.CompletedProcess]:
+        """Run kedro commands one after the other in one process: imports take seconds."""
+        script = Path(__file__).with_name("run_commands.py")
+        done = subprocess.run(
+            [sys.executable, str(script)],
+            input=json.dumps(commands),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [
+            subprocess.CompletedProcess(command, code, output, errors)
+            for command, (code, output, errors) in zip(
+                commands, json.loads(done.stdout.splitlines()[-1]), strict=True
+            )
+        ]
 
     def run(self, pipeline: str = "conle", **parameters: object) -> subprocess.CompletedProcess:
         """`kedro run` with a short training unless told otherwise."""

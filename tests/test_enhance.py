@@ -113,20 +113,3 @@ def test_a_transductive_method(own):
     run = enhance(own, method="lp")
     assert run.returncode == 0, run.stderr
     assert "Model " not in run.stdout
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"input": "none.csv"}, "none.csv is missing"),
-        ({"labels_prefix": "z_"}, "no column begins with 'z_'"),
-        ({"method": "conl"}, "did you mean 'conle'"),
-        ({"model": "nowhere"}, "nowhere is missing"),
-        ({"conle.steps": 0}, "steps"),
-    ],
-)
-def test_mistakes_end_in_one_message(own, parameters, message):
-    run = enhance(own, **parameters)
-    assert run.returncode == 1
-    assert message in run.stderr
-    assert "Traceback" not in run.stderr

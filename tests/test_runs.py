@@ -430,31 +430,6 @@ def test_real_datasets_from_another_folder(project, real_data):
     assert cell["difference"] == pytest.approx(cell["measured"] - cell["published"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--env=paper"], r"data/01_raw/Natural_Scene.mat"),
-        (["--params=datasets=SJAFE"], "did you mean 'SJAFFE'"),
-        (["--params=datasets=../SJAFFE"], "is not the name of a dataset"),
-        (["--params=repeat=3"], "no parameter 'repeat'; did you mean 'repeats'"),
-        (["--params=datasets=2024"], "names of datasets are expected"),
-        (["--params=conle=3"], "must be a block of hyperparameters"),
-        (["--params=repeats=0"], "greater than or equal to 1"),
-        (["--params=conle.step=3"], "'step'; did you mean 'steps'"),
-        (["--params=conle.learning_rate=0"], "'learning_rate'"),
-        (["--params=device=tpu"], "cannot be used on this machine"),
-    ],
-)
-def test_mistakes_end_in_one_message_before_any_work(project, arguments, message):
-    run = project.kedro("run", "--pipelines=conle", *arguments)
-    assert run.returncode == 1
-    assert message in run.stderr
-    assert "Traceback" not in run.stderr
-    assert not list(project.folder.glob("data/0[2-8]*"))
-    if (project.folder / "mlflow.db").exists():
-        assert tracked(project)[1] == []
-
-
 def test_a_misspelt_parameter_in_a_file(project):
     """A user's own parameters are welcome there."""
     local = project.folder / "conf" / "local" / "parameters.yml"

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import re
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -12,13 +13,15 @@ from typing import Any
 
 import click
 import pandas as pd
-from kedro.config import OmegaConfigLoader
+from kedro.config import MissingConfigException, OmegaConfigLoader
 from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
 from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
 from kedro.io.core import is_parameter
 from kedro.pipeline import Node, Pipeline
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from conle.datasets.environment import git_commit
 from conle.datasets.if_there import IfThere
@@ -44,6 +47,16 @@ ENHANCED = (
     ("Checks", "enhance.checks"),
     ("Model", "enhance.model"),
 )
+# Options of `kedro run` that choose nodes, and what Kedro's pipelines call them.
+SELECTION = {
+    "tags": "tags",
+    "node_names": "node_names",
+    "from_nodes": "from_nodes",
+    "to_nodes": "to_nodes",
+    "from_inputs": "from_inputs",
+    "to_outputs": "to_outputs",
+    "namespaces": "node_namespaces",
+}
 PACKAGE = __name__.split(".")[0]
 
 
@@ -54,13 +67,35 @@ class RunParameters:
     def after_context_created(self, context: KedroContext) -> None:
         """Check the run's options and keep them for the registration of the pipelines."""
         # Not context.params: that loads the pipelines, which need this first.
-        parameters = context.config_loader["parameters"]
+        try:
+            parameters, _ = (context.config_loader[name] for name in ("parameters", "catalog"))
+        except (MissingConfigException, OmegaConfBaseException, YAMLError, ValueError) as error:
+            raise ParameterError(f"the configuration cannot be read: {error}") from None
         self._refuse_unknown(context, parameters)
         RunOptions.from_parameters(parameters)
         set_run_parameters(parameters, Path(context.project_path))
         # Kedro keeps the pipelines of an earlier session in this process, with other datasets.
         pipelines.configure(f"{PACKAGE}.pipeline_registry")
+        self._refuse_selection()
         self._raw_dir = parameters["raw_dir"]
+
+    @staticmethod
+    def _refuse_selection() -> None:
+        """On the command line, a pipeline, node or tag that is not there is a user's mistake."""
+        command = click.get_current_context(silent=True)
+        given = {} if command is None else command.params
+        if not SELECTION.keys() <= given.keys():
+            return
+        names = [given["pipeline"]] if given.get("pipeline") else given.get("pipelines")
+        selected = Pipeline([])
+        for name in names or ["__default__"]:
+            if name not in pipelines:
+                raise ParameterError(f"there is no pipeline {name!r}{suggestion(name, pipelines)}")
+            selected += pipelines[name]
+        try:
+            selected.filter(**{SELECTION[option]: given[option] for option in SELECTION})
+        except ValueError as error:
+            raise ParameterError(str(error)) from None
 
     @hook_impl(tryfirst=True)
     def before_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
@@ -536,4 +571,5 @@ def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _shortened(uri: str, project: Path) -> str:
-    return uri.replace(f"{project.as_posix()}/", "")
+    """The address of the tracking, relative to the project and without a password."""
+    return re.sub("//[^/@]*@", "//", uri.replace(f"{project.as_posix()}/", ""))

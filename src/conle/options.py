@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from kedro.config import OmegaConfigLoader
 from kedro.framework.project import settings
@@ -65,6 +66,14 @@ def _known_method(method: str) -> str:
     return method
 
 
+def _without_password(address: str) -> str:
+    if urlsplit(address).password is not None:
+        raise ValueError(
+            "an address must not hold a password, for parameters are tracked; put it into ~/.netrc"
+        )
+    return address
+
+
 class SensitivityOptions(BaseModel):
     """The grid of `--pipeline=sensitivity`."""
 
@@ -118,7 +127,7 @@ class RunOptions(BaseModel):
     sensitivity: SensitivityOptions
     convergence: ConvergenceOptions
     predictive: PredictiveOptions
-    fetch_from: str
+    fetch_from: Annotated[str, AfterValidator(_without_password)]
     input: str | None
     method: Annotated[str, AfterValidator(_known_method)]
     model: str | None

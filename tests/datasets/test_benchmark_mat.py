@@ -80,7 +80,7 @@ def test_matlab_7_3_file(tmp_path, userblock):
     path = tmp_path / "new.mat"
     variables = write_hdf5(path, userblock, features=features, logicalLabel=sparse).load()
     np.testing.assert_array_equal(variables["features"], features)
-    np.testing.assert_array_equal(variables["logicalLabel"].toarray(), sparse.toarray())
+    np.testing.assert_array_equal(variables["logicalLabel"], sparse.toarray())
 
 
 def test_damaged_matlab_7_3_file(tmp_path):
@@ -93,6 +93,14 @@ def test_damaged_matlab_7_3_file(tmp_path):
             dataset.load()
     write_hdf5(path)
     with pytest.raises(RawFileError, match="there are no variables in it"):
+        dataset.load()
+
+
+def test_a_name_of_a_matlab_7_3_file_that_is_no_text(tmp_path):
+    dataset = write_hdf5(tmp_path / "toy.mat", features=np.eye(2))
+    path = tmp_path / "toy.mat"
+    path.write_bytes(path.read_bytes().replace(b"features", b"feat\xffres"))
+    with pytest.raises(RawFileError, match="the name of a variable is no text"):
         dataset.load()
 
 

@@ -34,6 +34,25 @@ FOLLOW_THE_ORDER_OF_LABELS = {
 }
 FOLLOW_THE_ORDER_OF_SAMPLES = {"fcm", "levi_mlp", "glle", "lesc", *DECODERS}
 
+EXTREMES = {
+    "huge": lambda X, L: (X * 1e30, L),
+    "tiny": lambda X, L: (X * 1e-30, L),
+    "smallest": lambda X, L: (X * 1e-200, L),
+    "huge and tiny": lambda X, L: (X * [1e30, 1e-30, 1, 1, 1], L),
+    "one huge value": lambda X, L: (with_value(X, 1e99), L),
+    "far from 0": lambda X, L: (X + 1e8, L),
+    "all equal": lambda X, L: (np.ones_like(X), L),
+    "one feature": lambda X, L: (X[:, :1], L),
+    "more features than samples": lambda X, L: (np.tile(X, 20), L),
+    "int8": lambda X, L: ((10 * X).astype(np.int8), L),
+    "bool": lambda X, L: (X > 0, L),
+    "read-only": lambda X, L: (np.frombuffer(X.tobytes()).reshape(X.shape), L),
+    "one label": lambda X, L: (X, L[:, :1]),
+    "no relevant label": lambda X, L: (X, 0 * L),
+    "all labels relevant": lambda X, L: (X, 0 * L + 1),
+    "the same labels": lambda X, L: (X, np.tile(L[0], (60, 1))),
+}
+
 pytestmark = [
     pytest.mark.parametrize("name", METHODS),
     pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far"),
@@ -213,6 +232,16 @@ def test_degenerate_samples(name, samples):
     assert_distributions(make(name).fit_transform(features, logical_labels), (60, 4))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far")
+@pytest.mark.filterwarnings("ignore:ConLE. in .* folds no recovered")
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_extreme_samples(name, samples, extreme):
+    features, logical_labels = EXTREMES[extreme](*samples)
+    recovered = make(name).fit_transform(features, logical_labels)
+    assert_distributions(recovered, logical_labels.shape)
+
+
 @pytest.mark.filterwarnings("ignore:ConLE. in .* folds no recovered")
 @pytest.mark.parametrize("rows", [1, 2])
 def test_hardly_any_samples(name, samples, rows):
@@ -305,6 +334,7 @@ def with_value(matrix, value):
         (lambda X, L: (X[:0], L[:0]), "features must not be empty"),
         (lambda X, L: (with_value(X, np.nan), L), r"features must be finite, not nan \(row 3, co"),
         (lambda X, L: (with_value(X, np.inf), L), r"features must be finite, not inf \(row 3, co"),
+        (lambda X, L: (with_value(X, -1e200), L), r"within 1e\+100 of 0, not be -1e\+200 \(row 3"),
         (lambda X, L: (X, with_value(L, np.nan)), "logical_labels must be finite"),
         (lambda X, L: (X, with_value(L, 0.5)), r"must be 0 or 1, not 0.5 \(row 3, column 2\)"),
         (lambda X, L: (X, with_value(L, -1)), "must be 0 or 1, not -1"),

@@ -3,7 +3,6 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 
 from conle.datasets.benchmark_mat import BenchmarkMatDataset
 from conle.errors import DataError
@@ -49,9 +48,9 @@ def test_scalars_are_not_taken_for_matrices():
     assert given.shape == (4, 0)
 
 
-def test_sparse_and_integer_matrices():
+def test_integer_matrices():
     features, distributions, _, _ = ingested(
-        raw(scipy.sparse.csc_matrix(FEATURES), np.array([[0, 1]] * 4, dtype=np.uint8))
+        raw(FEATURES.astype(np.int8), np.array([[0, 1]] * 4, dtype=np.uint8))
     )
     np.testing.assert_array_equal(features, FEATURES)
     assert distributions.dtypes.tolist() == [np.float64] * 2

@@ -2,12 +2,16 @@
 
 import hashlib
 import io
+import math
 from typing import Any
 
 import numpy as np
+import psutil
+import scipy.sparse
 from kedro.io.core import get_filepath_str
 from kedro_datasets.matlab import MatlabDataset
 
+from conle.datasets.matlab_v5 import load_v5
 from conle.errors import RawFileError
 
 # What the field's files call the matrices, compared without regard to case; the first that a
@@ -27,9 +31,9 @@ HEADER_TEXT_BYTES = 116
 class BenchmarkMatDataset(MatlabDataset):
     """A MATLAB file as a dict of its variables, with its name and checksum.
 
-    Loading reads v5 and v7.3 (HDF5) and adds `__file__` and `__sha256__` to the variables. Saving
-    writes the variables as v5; the same values give the same bytes (SciPy's own header holds the
-    time), and a reader finds either the old file or the new one.
+    Loading reads v5 and v7.3 (HDF5), sparse matrices as arrays, and adds `__file__` and
+    `__sha256__` to the variables. Saving writes the variables as v5; the same values give the same
+    bytes (SciPy's own header holds the time), and a reader finds either the old file or the new one.
     """
 
     def load(self) -> dict[str, Any]:
@@ -38,8 +42,6 @@ class BenchmarkMatDataset(MatlabDataset):
         Raises:
             RawFileError: it is missing, or not a readable MATLAB file; says what it is.
         """
-        from scipy.io import loadmat
-
         path = get_filepath_str(self._get_load_path(), self._protocol)
         try:
             with self._fs.open(path, "rb") as file:
@@ -52,7 +54,10 @@ class BenchmarkMatDataset(MatlabDataset):
             if any(content[at : at + 8] == HDF5_SIGNATURE for at in HDF5_OFFSETS):
                 variables = _read_hdf5(content)
             else:
-                variables = loadmat(io.BytesIO(content))
+                variables = load_v5(content)
+            for name, value in variables.items():
+                if scipy.sparse.issparse(value):
+                    variables[name] = _dense(name, value)
         # The readers raise anything from zlib.error to MemoryError on damaged files.
         except Exception as error:
             raise RawFileError(
@@ -77,10 +82,35 @@ class BenchmarkMatDataset(MatlabDataset):
         self._invalidate_cache()
 
 
+def _dense(name: str, matrix: Any) -> np.ndarray:
+    """A sparse matrix as an array.
+
+    SciPy follows the indices of a sparse matrix wherever they lead.
+
+    Raises:
+        ValueError: they are damaged, or the array would not fit into memory.
+    """
+    starts, rows = matrix.indptr, matrix.indices
+    if (
+        starts[0] != 0
+        or (np.diff(starts) < 0).any()
+        or not len(matrix.data) == len(rows) == starts[-1]
+        or ((rows < 0) | (rows >= matrix.shape[0])).any()
+    ):
+        raise ValueError(f"the indices of the sparse matrix {name!r} are damaged")
+    if math.prod(matrix.shape) * matrix.dtype.itemsize > psutil.virtual_memory().available:
+        raise ValueError(
+            f"{name!r}, {' x '.join(map(str, matrix.shape))}, does not fit into memory"
+        )
+    return matrix.toarray()
+
+
 def _read_hdf5(content: bytes) -> dict[str, Any]:
     import mat73
 
     variables = mat73.loadmat(io.BytesIO(content), verbose=False)
     if not variables:
         raise ValueError("there are no variables in it")
+    if not all(isinstance(name, str) for name in variables):
+        raise ValueError("the name of a variable is no text")
     return variables

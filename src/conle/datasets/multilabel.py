@@ -222,8 +222,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
                     f"{self._path} has no {what}: no variable is named one of {', '.join(keys)}; "
                     f"there are: {_shortened([n for n in variables if not n.startswith('__')])}"
                 )
-            matrix = found[name]
-            matrices.append(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+            matrices.append(found[name])
         features, labels = matrices
         if len(features) != len(labels):
             raise RawFileError(

@@ -28,6 +28,9 @@ Recovered = Float[np.ndarray, "samples labels"]
 Rows = Int[np.ndarray, " rows"]
 Split = tuple[Rows, Rows]
 
+# Distances and variances need the squares of features.
+LARGEST_FEATURE = 1e100
+
 # Quantities followed in training, by name: the steps at which each was taken, and its values.
 Curves = dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, " steps"]]]
 
@@ -304,6 +307,14 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
     _check_indices(features, logical_labels)
     features = _as_matrix(features, "features")
     logical_labels = _as_matrix(logical_labels, "logical_labels")
+    too_large = np.abs(features) > LARGEST_FEATURE
+    if too_large.any():
+        row, column = np.argwhere(too_large)[0]
+        raise ValueError(
+            f"features must lie within {LARGEST_FEATURE:g} of 0, not be "
+            f"{features[row, column]:g} (row {row}, column {column}): the squares of larger ones "
+            "overflow"
+        )
     if len(features) != len(logical_labels):
         raise ValueError(
             f"features have {len(features)} samples and logical_labels {len(logical_labels)}; "

@@ -117,7 +117,10 @@ class PrincipalComponentsLearner:
         for number, split in enumerate(splits, start=1):
             scaling = FeatureScaling.standard(features, [split], self.clip)
             training = scaling.of_fold(features[split[0]], 0)
-            pca = PCA(min(self.dimensions, *training.shape), random_state=self.seed).fit(training)
+            pca = PCA(min(self.dimensions, *training.shape), random_state=self.seed)
+            # Of equal samples the shares of the variance, which are not needed, are 0 / 0.
+            with np.errstate(invalid="ignore"):
+                pca.fit(training)
             spread = np.sqrt(pca.explained_variance_ * (len(training) - 1) / len(training))
             learned.append(
                 PrincipalComponents(

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 
 from conle.artificial import make_artificial
 from conle.binarisation import binarise
 from conle.datasets.benchmark_mat import DISTRIBUTION_KEYS, FEATURE_KEYS, LOGICAL_LABEL_KEYS
+from conle.enhancers.base import LARGEST_FEATURE
 from conle.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -53,6 +53,11 @@ def ingest(
     distributions = _matrix(raw, DISTRIBUTION_KEYS, "label distributions", place)
     features, distributions = _samples_down(features, distributions, place)
     samples, labels = distributions.shape
+    _refuse_rows(
+        (np.abs(features) > LARGEST_FEATURE).any(axis=1),
+        place,
+        f"features must lie within {LARGEST_FEATURE:g} of 0",
+    )
     if len(features) != samples:
         raise DataError(
             f"{place}: {len(features)} rows of features but {samples} of label distributions; "
@@ -170,13 +175,11 @@ def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], what: str, place: str
     """The matrix that a file holds under one of the keys, as finite float64."""
     matrix = _find(raw, keys, place)
     if matrix is None:
-        held = ", ".join(sorted(key for key in raw if not key.startswith("__"))) or "nothing"
+        held = [f"{key} {np.shape(raw[key])}" for key in sorted(raw) if not key.startswith("__")]
         raise DataError(
             f"{place}: no {what}; they are looked for under {', '.join(keys)} (in any case), "
-            f"the file holds {held}"
+            f"the file holds {', '.join(held) or 'nothing'}"
         )
-    if scipy.sparse.issparse(matrix):
-        matrix = matrix.toarray()
     matrix = np.asarray(matrix)
     if matrix.ndim != 2 or matrix.dtype.kind not in "buif" or 0 in matrix.shape:
         raise DataError(

@@ -1,0 +1,139 @@
+"""A look at the structure of a MATLAB v5 file before SciPy reads it.
+
+SciPy's reader trusts the file: a single wrong byte among the types and sizes of its elements can
+end the process (`Segmentation fault`) instead of raising an error. Here every element of the
+variables that are read is checked against the file format.
+
+Source: MathWorks, "MAT-File Format", level 5.
+"""
+
+import io
+import math
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import psutil
+
+HEADER_BYTES, TAG_BYTES = 128, 8
+# Types of elements.
+INT8, UINT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 2, 5, 6, 14, 15
+# Bytes of a number of each type that numbers can have.
+NUMBERS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
+# Classes of matrices: sparse, and double to uint64.
+SPARSE, NUMERIC = 5, range(6, 16)
+IS_COMPLEX = 0x800
+
+Element = tuple[int, bytes]
+
+
+def load_v5(content: bytes) -> dict[str, Any]:
+    """The variables of a file of numbers.
+
+    Args:
+        content: of the file.
+
+    Returns:
+        Matrices by name; of those that do not hold numbers (cells, text, structures) only an empty
+        array of objects.
+
+    Raises:
+        ValueError: the file is damaged, or not one of MATLAB v5.
+    """
+    from scipy.io import loadmat
+
+    order = {b"IM": "<", b"MI": ">"}.get(content[126:HEADER_BYTES])
+    if order is None:
+        raise ValueError("it does not begin as a MATLAB file does")
+    numeric, others = set(), set()
+    for kind, data in _elements(content[HEADER_BYTES:], order, padded=False):
+        if kind == COMPRESSED:
+            # What a few bytes are decompressed to can be as large as one likes.
+            decompressor = zlib.decompressobj()
+            whole = decompressor.decompress(data, psutil.virtual_memory().available)
+            inner = list(_elements(whole, order))
+            if len(inner) != 1 or not decompressor.eof:
+                raise ValueError("a variable is damaged")
+            kind, data = inner[0]
+        if kind != MATRIX:
+            raise ValueError(f"it has an element of type {kind}, not a variable")
+        # A matrix without anything stands for an empty cell.
+        name, is_numeric = _checked_variable(list(_elements(data, order)), order)
+        if name in numeric | others:
+            raise ValueError(f"it has two variables {name!r}")
+        (numeric if is_numeric else others).add(name)
+    variables = {}
+    if numeric:
+        read = loadmat(io.BytesIO(content), variable_names=sorted(numeric))
+        variables = {name: read[name] for name in sorted(numeric)}
+    return variables | {name: np.empty((0, 0), dtype=object) for name in sorted(others)}
+
+
+def _elements(data: bytes, order: str, padded: bool = True) -> Iterator[Element]:
+    """Type and content of each element.
+
+    Raises:
+        ValueError: the last one is cut off.
+    """
+    position = 0
+    while position < len(data):
+        if position + TAG_BYTES > len(data):
+            raise ValueError("it is cut off")
+        first, size = struct.unpack_from(f"{order}II", data, position)
+        if first >> 16:
+            # A small element has its size beside its type and its content in the tag.
+            kind, size, start = first & 0xFFFF, first >> 16, position + TAG_BYTES // 2
+            end = position + TAG_BYTES
+            if size > TAG_BYTES // 2:
+                raise ValueError("the size of an element is damaged")
+        else:
+            kind, start = first, position + TAG_BYTES
+            end = start + (-(-size // TAG_BYTES) * TAG_BYTES if padded else size)
+        if start + size > len(data):
+            raise ValueError("it is cut off")
+        yield kind, data[start : start + size]
+        position = end
+
+
+def _checked_variable(elements: list[Element], order: str) -> tuple[str, bool]:
+    """Name of a variable, and whether it is a matrix of numbers.
+
+    Raises:
+        ValueError: its elements are not those of such a variable.
+    """
+    if len(elements) < 3:
+        raise ValueError("a variable has no name")
+    (flags_kind, flags), (shape_kind, shape_data), (name_kind, name) = elements[:3]
+    if (flags_kind, len(flags)) != (UINT32, 8) or shape_kind != INT32 or len(shape_data) % 4:
+        raise ValueError("the head of a variable is damaged")
+    if name_kind not in (INT8, UINT8) or not name:
+        raise ValueError("the name of a variable is damaged")
+    (flag,) = struct.unpack_from(f"{order}I", flags)
+    shape = struct.unpack(f"{order}{len(shape_data) // 4}i", shape_data)
+    if len(shape) < 2 or min(shape) < 0:
+        raise ValueError("the shape of a variable is damaged")
+    named = name.decode("ascii")
+    matrix_class, parts = flag & 0xFF, 2 if flag & IS_COMPLEX else 1
+    held = elements[3:]
+    if matrix_class == SPARSE:
+        rows, columns = held[:2] if len(held) == 2 + parts else (None, None)
+        if rows is None or rows[0] != INT32 or columns[0] != INT32:
+            raise ValueError(f"the sparse variable {named!r} is damaged")
+        starts = struct.unpack(f"{order}{len(columns[1]) // 4}i", columns[1])
+        if len(starts) != shape[1] + 1 or len(rows[1]) // 4 < starts[-1]:
+            raise ValueError(f"the sparse variable {named!r} is damaged")
+        counts = [starts[-1]] * parts
+        held = held[2:]
+    elif matrix_class in NUMERIC:
+        counts = [math.prod(shape)] * parts
+    else:
+        return named, False
+    sizes = [NUMBERS.get(kind, 0) * count for (kind, _), count in zip(held, counts, strict=False)]
+    if len(held) != parts or any(
+        kind not in NUMBERS or len(data) < size
+        for (kind, data), size in zip(held, sizes, strict=True)
+    ):
+        raise ValueError(f"the variable {named!r} is damaged")
+    return named, True

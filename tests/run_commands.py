@@ -1,0 +1,29 @@
+"""Runs kedro commands, a JSON list on stdin, one after the other; writes what came of each."""
+
+import contextlib
+import io
+import json
+import sys
+import traceback
+
+import mlflow
+from kedro.framework.cli.cli import main
+
+outcomes = []
+for arguments in json.load(sys.stdin):
+    sys.argv = ["kedro", *arguments]
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code
+        except Exception:
+            traceback.print_exc()
+            code = 1
+    # As the end of a process would.
+    while mlflow.active_run():
+        mlflow.end_run("FAILED")
+    outcomes.append((code or 0, output.getvalue(), errors.getvalue()))
+print(json.dumps(outcomes))

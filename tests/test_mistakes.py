@@ -1,0 +1,236 @@
+"""Every kind of mistake, through the command line: one message, status 1, nothing left behind."""
+
+import re
+import struct
+
+import h5py
+import mlflow
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.io import savemat
+
+FEATURES = np.random.default_rng(0).normal(size=(20, 3))
+DISTRIBUTIONS = np.random.default_rng(1).dirichlet(np.ones(4), 20)
+CONLE = ("run", "--pipelines=conle")
+
+
+def with_value(matrix, value, row=7):
+    changed = matrix.copy()
+    changed[row, 1] = value
+    return changed
+
+
+def big_endian(path, **variables):
+    """MATLAB's v5 format as a big-endian machine writes it."""
+    content = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(">H2s", 0x0100, b"MI")
+    for name, matrix in variables.items():
+        parts = [
+            (6, struct.pack(">II", 6, 0)),
+            (5, struct.pack(">ii", *matrix.shape)),
+            (1, name.encode()),
+            (9, matrix.T.astype(">f8").tobytes()),
+        ]
+        element = b"".join(
+            struct.pack(">II", kind, len(part)) + part.ljust(-(-len(part) // 8) * 8, b"\0")
+            for kind, part in parts
+        )
+        content += struct.pack(">II", 14, len(element)) + element
+    path.write_bytes(content)
+
+
+def hdf5(path, **variables):
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, matrix in variables.items():
+            file.create_dataset(name, data=matrix.T).attrs["MATLAB_class"] = np.bytes_("double")
+
+
+def matlab(path, **variables):
+    savemat(path, variables, do_compression=True)
+
+
+def spoiled(path, spoil, write=matlab):
+    write(path, features=FEATURES, labels=DISTRIBUTIONS)
+    path.write_bytes(spoil(bytearray(path.read_bytes())))
+
+
+def flipped(content):
+    content[len(content) // 2] ^= 16
+    return content
+
+
+def raw(features=FEATURES, labels=DISTRIBUTIONS, write=matlab, **more):
+    return lambda path: write(path, features=features, labels=labels, **more)
+
+
+# By name of the dataset: how its file is written.
+GOOD_FILES = {
+    "v5": raw(),
+    "v7_3": raw(write=hdf5),
+    "big-endian": raw(write=big_endian),
+    "features_turned": raw(FEATURES.T),
+    "both_turned": raw(FEATURES.T, DISTRIBUTIONS.T),
+    "v7_3_turned": raw(labels=DISTRIBUTIONS.T, write=hdf5),
+    "sparse": raw(scipy.sparse.csc_matrix(FEATURES), scipy.sparse.csc_matrix(DISTRIBUTIONS)),
+}
+DAMAGED = "is not a MATLAB file, or is damaged or cut off"
+BAD_FILES = {
+    "cut": (lambda path: spoiled(path, lambda content: content[:-100]), DAMAGED),
+    "cut_v7_3": (lambda path: spoiled(path, lambda content: content[:900], hdf5), DAMAGED),
+    "flipped": (lambda path: spoiled(path, flipped), DAMAGED),
+    "empty": (lambda path: path.write_bytes(b""), DAMAGED),
+    "text": (lambda path: path.write_text("features, labels\n1, 2\n"), DAMAGED),
+    "lfs": (
+        lambda path: path.write_text("version https://git-lfs.github.com/spec/v1\nsize 9\n"),
+        "is a Git LFS pointer, not the file itself: git lfs pull",
+    ),
+    "keys": (
+        lambda path: matlab(path, x1=FEATURES, y1=DISTRIBUTIONS),
+        "keys (keys.mat): no features; they are looked for under features, feature, x, data",
+    ),
+    "cells": (raw(np.full((20, 2), "a", dtype=object)), "must be a matrix of real numbers, not"),
+    "complex": (raw(FEATURES + 1j), "not complex128 of shape (20, 3)"),
+    "strings": (raw(labels=np.array(["high", "low"] * 10)), "label distributions must be a matrix"),
+    "three_axes": (raw(np.zeros((20, 3, 2))), "of shape (20, 3, 2)"),
+    "nan": (raw(with_value(FEATURES, np.nan)), "features must be finite; rows (from 0) 7"),
+    "inf": (raw(labels=with_value(DISTRIBUTIONS, np.inf)), "label distributions must be finite"),
+    "huge": (raw(with_value(FEATURES, 1e200)), "features must lie within 1e+100 of 0; rows"),
+    "negative": (raw(labels=with_value(DISTRIBUTIONS, -0.1)), "negative degrees; rows (from 0) 7"),
+    "sum_0": (raw(labels=0 * DISTRIBUTIONS), "must sum to 1; rows (from 0) 0 (sum 0), 1 (sum 0)"),
+    "sum_100": (raw(labels=100 * DISTRIBUTIONS), "must sum to 1; rows (from 0) 0 (sum 100)"),
+    "sum_1_01": (raw(labels=1.01 * DISTRIBUTIONS), "must sum to 1; rows (from 0) 0 (sum 1.01)"),
+    "one_label": (raw(labels=np.ones((20, 1))), "need at least two labels, not 1"),
+    "one_sample": (raw(FEATURES[:1], DISTRIBUTIONS[:1]), "1 samples cannot be split into 10 folds"),
+    "few_samples": (raw(FEATURES[:9], DISTRIBUTIONS[:9]), "9 samples cannot be split into 10"),
+    "lengths": (raw(FEATURES[:19]), "19 rows of features but 20 of label distributions"),
+    "labels_of_2": (raw(L=np.full((20, 4), 2.0)), "logical labels must be 0 or 1; rows"),
+}
+WRONG = "These parameters cannot be used:"
+SELECTIONS = {
+    "pipeline": (("run", "--pipelines=konle"), "no pipeline 'konle'; did you mean 'conle'?"),
+    "old_option": (("run", "--pipeline=konle"), "no pipeline 'konle'; did you mean 'conle'?"),
+    "environment": ((*CONLE, "--env=papers"), "configuration cannot be read"),
+    "tag": ((*CONLE, "--tags=nothing"), "no nodes after applying all provided filters"),
+    "node": ((*CONLE, "--nodes=nothing"), "does not contain nodes named ['nothing']"),
+    "from_node": ((*CONLE, "--from-nodes=nothing"), "does not contain nodes named ['nothing']"),
+    "output": ((*CONLE, "--to-outputs=nothing"), "not contain datasets named ['nothing']"),
+    "namespace": ((*CONLE, "--namespaces=nothing"), "following namespaces: ['nothing']"),
+    "missing_files": ((*CONLE, "--env=paper"), "data/01_raw/Natural_Scene.mat"),
+    "inputs": (("run", "--pipelines=evaluation"), "no run has left them in the catalog yet"),
+}
+PARAMETERS = {
+    "datasets=SJAFE": "SJAFE is no dataset of the paper; did you mean 'SJAFFE'?",
+    "datasets=../SJAFFE": "'../SJAFFE' is not the name of a dataset",
+    "datasets=a/b": "'a/b' is not the name of a dataset",
+    "datasets=a b": "'a b' is not the name of a dataset",
+    "datasets=Artificial+": "'' is not the name of a dataset",
+    "datasets=A+A": "A is named more than once",
+    "datasets=": "names of datasets are expected",
+    "datasets=2024": "names of datasets are expected",
+    "datasets=present,raw_dir=nowhere": "None of the paper's datasets is in nowhere",
+    "repeat=3": "there is no parameter 'repeat'; did you mean 'repeats'?",
+    "repeats=0": "repeats: Input should be greater than or equal to 1",
+    "repeats=many": "repeats: Input should be a valid integer (given: 'many')",
+    "folds=1": "folds: Input should be greater than or equal to 2",
+    "seed=1.5": "seed: Input should be a valid integer",
+    "seed=-1": "seed: Input should be greater than or equal to 0",
+    "threshold=1": "threshold: Input should be less than 1",
+    "protocol=holdout": "protocol: Input should be 'cross_validation' or 'transductive'",
+    "device=tpu": "device 'tpu' cannot be used on this machine",
+    "conle=3": "must be a block of hyperparameters",
+    "conle.step=3": "conle has no hyperparameter 'step'; did you mean 'steps'?",
+    "conle.learning_rate=0": "'learning_rate' parameter of ConLE must be",
+    "conle.hidden=wide": "'hidden' parameter of ConLE must be",
+    "fetch_from=https://me:secret@example.org/data": "an address must not hold a password",
+}
+OWN_DATA = {
+    "input=none.csv": "none.csv is missing",
+    "input=my.csv,labels_prefix=z_": "no column begins with 'z_'",
+    "input=my.csv,labels_last=9": "labels_last must be a number from 1 to 3",
+    "input=my.csv,labels=l_1+l_9": "has no column l_9",
+    "input=my.csv,labels_last=2,labels=l_1": "given in several ways",
+    "input=my.csv": "which columns are labels?",
+    "input=my.txt,labels_last=1": "files of this kind cannot be read",
+    "input=cut.parquet,labels_last=1": "cannot be read as .parquet",
+    "input=my.csv,labels_last=3": "labels must be 0 or 1, but column 'b'",
+    "input=my.csv,labels_last=2,method=conl": "no method 'conl'; did you mean 'conle'?",
+    "input=my.csv,labels_last=2,model=nowhere": "nowhere is missing",
+    "input=my.csv,labels_last=2,model=empty": "empty is no fitted model: it has no model.json",
+    "input=my.csv,labels_last=2,conle.steps=0": "steps",
+}
+
+
+@pytest.fixture(scope="module")
+def mistaken(make_project):
+    """A project with files that are wrong, and what came of each command."""
+    project = make_project("of a user é")
+    raw_folder = project.folder / "data" / "01_raw"
+    for name, write in GOOD_FILES.items():
+        write(raw_folder / f"{name}.mat")
+    for name, (write, _) in BAD_FILES.items():
+        write(raw_folder / f"{name}.mat")
+    (project.folder / "my.csv").write_text("a,b,l_1,l_2\n" + "0.5,2.5,0,1\n1.5,0.5,1,0\n" * 9)
+    (project.folder / "my.txt").write_text("a b\n")
+    (project.folder / "cut.parquet").write_bytes(b"PAR1\0\0")
+    (project.folder / "empty").mkdir()
+    commands = {name: command for name, (command, _) in SELECTIONS.items()}
+    commands |= {given: (*CONLE, f"--params={given}") for given in PARAMETERS}
+    commands |= {given: ("run", "--pipelines=enhance", f"--params={given}") for given in OWN_DATA}
+    commands |= {
+        name: ("run", "--pipelines=ingestion", f"--params=datasets={name}") for name in BAD_FILES
+    }
+    outcomes = project.kedro_each(*commands.values())
+    return project, dict(zip(commands, outcomes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        *((name, message) for name, (_, message) in (SELECTIONS | BAD_FILES).items()),
+        *(PARAMETERS | OWN_DATA).items(),
+    ],
+)
+def test_a_mistake_ends_in_one_message(mistaken, name, message):
+    outcome = mistaken[1][name]
+    assert outcome.returncode == 1
+    assert message in outcome.stderr
+    assert len(re.findall("^Error: ", outcome.stderr, re.MULTILINE)) == 1
+    assert "Traceback" not in outcome.stdout + outcome.stderr
+
+
+def test_mistakes_leave_nothing_behind(mistaken):
+    project, _ = mistaken
+    written = {path.name for path in (project.folder / "data").iterdir()}
+    # A table that can be read is kept as it was read, whatever is wrong with the model.
+    assert written <= {"01_raw", "03_primary"}
+    client = mlflow.MlflowClient(f"sqlite:///{project.folder}/mlflow.db")
+    experiment = client.get_experiment_by_name("conle")
+    statuses = {run.info.status for run in client.search_runs([experiment.experiment_id])}
+    assert statuses <= {"FAILED"}
+
+
+def test_files_that_can_be_read(mistaken):
+    """In a folder whose name has blanks and letters beyond ASCII."""
+    import pandas as pd
+
+    project, _ = mistaken
+    names = "+".join(GOOD_FILES)
+    (outcome,) = project.kedro_each(("run", "--pipelines=ingestion", f"--params=datasets={names}"))
+    assert outcome.returncode == 0, outcome.stderr
+    for name in GOOD_FILES:
+        features = pd.read_parquet(project.newest(f"02_intermediate/{name}/features.parquet"))
+        true = pd.read_parquet(
+            project.newest(f"02_intermediate/{name}/label_distributions.parquet")
+        )
+        np.testing.assert_array_equal(features, FEATURES)
+        np.testing.assert_allclose(true, DISTRIBUTIONS, rtol=0, atol=1e-15)
+
+
+def test_a_bad_dataset_is_found_before_the_others_are_worked_on(mistaken):
+    project, _ = mistaken
+    (outcome,) = project.kedro_each(
+        (*CONLE, "--params=datasets=v5+nan+v7_3,conle.steps=20,repeats=1")
+    )
+    assert outcome.returncode == 1
+    assert "nan (nan.mat): features must be finite" in outcome.stderr
+    assert not (project.folder / "data" / "07_model_output").exists()

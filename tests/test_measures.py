@@ -1,5 +1,9 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.spatial import distance
 
 from conle.measures import MEASURES, score
 
@@ -70,3 +74,58 @@ def test_permuting_labels_changes_nothing(measure):
 def test_score_refuses(wrong):
     with pytest.raises(ValueError, match="true and recovered"):
         score(TRUE, wrong)
+
+
+# Degrees of which some are zero and some are equal, and rows with a single degree.
+DEGREES = st.lists(
+    st.sampled_from([0.0, 0.0, 1e-9, 0.1, 0.25, 0.25, 0.5, 1.0]), min_size=5, max_size=5
+)
+ROWS = st.lists(DEGREES.filter(any), min_size=4, max_size=4).map(
+    lambda rows: np.array(rows) / np.sum(rows, axis=1, keepdims=True)
+)
+
+
+def clark_alone(true, recovered):
+    terms = [((d - p) / (d + p)) ** 2 for d, p in zip(true, recovered, strict=True) if d + p]
+    return np.sqrt(sum(terms))
+
+
+INDEPENDENT = {
+    "kl_divergence": lambda d, p: stats.entropy(d, p),
+    "kl_divergence_reversed": lambda d, p: stats.entropy(p, d),
+    "chebyshev": distance.chebyshev,
+    "clark": clark_alone,
+    "canberra": distance.canberra,
+    "cosine": lambda d, p: 1 - distance.cosine(d, p),
+    "intersection": lambda d, p: 1 - distance.cityblock(d, p) / 2,
+}
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@given(true=ROWS, recovered=ROWS)
+def test_measures_are_scipys(measure, true, recovered):
+    if "kl" in measure:
+        # Where SciPy has infinity, ours is clipped: compare what has no zero to be clipped.
+        true, recovered = (0.9 * rows + 0.02 for rows in (true, recovered))
+    expected = [INDEPENDENT[measure](d, p) for d, p in zip(true, recovered, strict=True)]
+    assert MEASURES[measure].function(true, recovered) == pytest.approx(expected, abs=1e-12)
+    assert score(true, recovered)[measure] == pytest.approx(np.mean(expected), abs=1e-12)
+    in_float32 = MEASURES[measure].function(true, recovered.astype(np.float32))
+    assert in_float32 == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("measure", "title", "larger_is_better"),
+    [
+        ("kl_divergence", "KL", False),
+        ("kl_divergence_reversed", "KL reversed", False),
+        ("chebyshev", "Chebyshev", False),
+        ("clark", "Clark", False),
+        ("canberra", "Canberra", False),
+        ("cosine", "Cosine", True),
+        ("intersection", "Intersection", True),
+    ],
+)
+def test_titles_and_directions(measure, title, larger_is_better):
+    assert MEASURES[measure].title == title
+    assert MEASURES[measure].arrow == ("↑" if larger_is_better else "↓")

@@ -232,10 +232,9 @@ def test_degenerate_samples(name, samples):
     assert_distributions(make(name).fit_transform(features, logical_labels), (60, 4))
 
 
-@pytest.mark.filterwarnings("error")
-@pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far")
-@pytest.mark.filterwarnings("ignore:ConLE. in .* folds no recovered")
 @pytest.mark.parametrize("extreme", EXTREMES)
+@pytest.mark.filterwarnings("ignore:ConLE. in .* folds no recovered")
+@pytest.mark.filterwarnings("error")
 def test_extreme_samples(name, samples, extreme):
     features, logical_labels = EXTREMES[extreme](*samples)
     recovered = make(name).fit_transform(features, logical_labels)

@@ -170,3 +170,61 @@ def test_gradients(loss, batch):
     generator = torch.Generator().manual_seed(1)
     first = torch.rand(batch[0].shape, generator=generator, dtype=torch.float64) + 0.1
     assert torch.autograd.gradcheck(lambda x: loss(x, batch[1].double()), (first.requires_grad_(),))
+
+
+EDGES = {
+    "zeros": lambda x: torch.zeros_like(x),
+    "ties": lambda x: torch.full_like(x, 0.25),
+    "ties in a row": lambda x: x[:1].expand_as(x).clone(),
+    "huge": lambda x: x * 1e15,
+    "tiny": lambda x: x * 1e-15,
+    "opposite": lambda x: torch.where(torch.arange(len(x))[:, None] % 2 == 0, x, -x),
+    "batch of two": lambda x: x[:2],
+}
+LABELS_OF_EDGES = {
+    "one relevant": lambda L: torch.eye(L.shape[1], dtype=L.dtype)[torch.zeros(len(L)).long()],
+    "all relevant": lambda L: torch.ones_like(L),
+    "none relevant": lambda L: torch.zeros_like(L),
+    "mixed": lambda L: L,
+}
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels"),
+    [(contrastive_loss, "mixed")]
+    + [(loss, labels) for loss in (distance_loss, threshold_loss) for labels in LABELS_OF_EDGES],
+)
+@pytest.mark.parametrize("edge", EDGES)
+def test_edges_are_finite_and_float32_is_near_float64(loss, edge, labels):
+    generator = torch.Generator().manual_seed(2)
+    first = EDGES[edge](torch.randn(6, 4, generator=generator, dtype=torch.float64))
+    mixed = (torch.arange(24).reshape(6, 4) % 3 == 0).double()
+    second = LABELS_OF_EDGES[labels](mixed)[: len(first)]
+    values, gradients = [], []
+    for kind in (torch.float32, torch.float64):
+        x = first.to(kind).requires_grad_()
+        value = loss(x, second.to(kind))
+        value.backward()
+        assert torch.isfinite(value)
+        assert torch.isfinite(x.grad).all()
+        values.append(value.item())
+        gradients.append(x.grad.double())
+    assert values[0] == pytest.approx(values[1], rel=1e-5, abs=1e-6)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5 * gradients[1].abs().max().item())
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.1, 2.0])
+def test_gradient_of_the_threshold_loss(margin):
+    """Away from ties and from the margin, where it has one."""
+    generator = torch.Generator().manual_seed(3)
+    recovered = torch.rand(5, 4, generator=generator, dtype=torch.float64).softmax(dim=-1)
+    labels = (torch.arange(20).reshape(5, 4) % 3 == 0).double()
+    assert torch.autograd.gradcheck(
+        lambda x: threshold_loss(x, labels, epsilon=margin), (recovered.requires_grad_(),)
+    )
+
+
+def test_default_margin_and_temperature_are_those_documented():
+    assert threshold_loss(RECOVERED[:1], LABELS[:1]).item() == pytest.approx(0)
+    assert threshold_loss(RECOVERED[1:2], LABELS[1:2]).item() == pytest.approx(0.1)
+    assert contrastive_loss(Z, Q).item() == pytest.approx(contrastive_loss(Z, Q, 0.5).item())

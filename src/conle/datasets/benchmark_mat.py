@@ -33,7 +33,7 @@ class BenchmarkMatDataset(MatlabDataset):
 
     Loading reads v5 and v7.3 (HDF5), sparse matrices as arrays, and adds `__file__` and
     `__sha256__` to the variables. Saving writes the variables as v5; the same values give the same
-    bytes (SciPy's own header holds the time), and a reader finds either the old file or the new one.
+    bytes (SciPy's own header holds the time), and a reader finds the old file or the new one.
     """
 
     def load(self) -> dict[str, Any]:

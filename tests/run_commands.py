@@ -6,11 +6,11 @@ import json
 import sys
 import traceback
 
-import mlflow
-from kedro.framework.cli.cli import main
 
-outcomes = []
-for arguments in json.load(sys.stdin):
+def outcome(arguments):
+    import mlflow
+    from kedro.framework.cli.cli import main
+
     sys.argv = ["kedro", *arguments]
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
@@ -25,5 +25,8 @@ for arguments in json.load(sys.stdin):
     # As the end of a process would.
     while mlflow.active_run():
         mlflow.end_run("FAILED")
-    outcomes.append((code or 0, output.getvalue(), errors.getvalue()))
-print(json.dumps(outcomes))
+    return code or 0, output.getvalue(), errors.getvalue()
+
+
+if __name__ == "__main__":
+    print(json.dumps([outcome(arguments) for arguments in json.load(sys.stdin)]))

@@ -64,3 +64,23 @@ def test_logical_labels_of_the_benchmark(load_real, name, relevant, rows_by_coun
     counts = logical_labels.sum(axis=1)
     assert logical_labels.sum() == relevant
     assert dict(zip(*np.unique(counts, return_counts=True), strict=True)) == rows_by_count
+
+
+def test_many_ties_keep_the_order_of_columns():
+    generator = np.random.default_rng(0)
+    distributions = generator.integers(1, 4, size=(20, 300)).astype(float)
+    distributions /= distributions.sum(axis=1, keepdims=True)
+    logical_labels = binarise(distributions)
+    assert logical_labels.dtype == np.int8
+    for row, relevant in zip(distributions, logical_labels, strict=True):
+        order = sorted(range(300), key=lambda label: (-row[label], label))
+        number = int((row[order].cumsum() <= 0.5).sum()) + 1
+        assert set(np.flatnonzero(relevant)) == set(order[:number])
+
+
+def test_float32_is_summed_in_float64():
+    """The two largest degrees exceed one half in one of the precisions alone."""
+    row = np.array([[0.2, 0.18, 0.15, 0.09, 0.08, 0.3]], dtype=np.float32)
+    mass = np.sort(row)[:, ::-1].cumsum(axis=1)
+    assert ((mass > 0.5) != (np.sort(row)[:, ::-1].astype(float).cumsum(axis=1) > 0.5)).any()
+    np.testing.assert_array_equal(binarise(row), binarise(row.astype(np.float64)))

@@ -72,7 +72,7 @@ def test_permuting_labels_changes_nothing(measure):
     "wrong", [np.ones((2, 3)) / 3, np.ones(3) / 3, np.empty((0, 3)), np.array([[np.nan, 0, 1]])]
 )
 def test_score_refuses(wrong):
-    with pytest.raises(ValueError, match="true and recovered"):
+    with pytest.raises(ValueError, match=r"^true and recovered"):
         score(TRUE, wrong)
 
 
@@ -129,3 +129,13 @@ def test_measures_are_scipys(measure, true, recovered):
 def test_titles_and_directions(measure, title, larger_is_better):
     assert MEASURES[measure].title == title
     assert MEASURES[measure].arrow == ("↑" if larger_is_better else "↓")
+
+
+def test_cosine_of_a_row_of_zeros():
+    assert MEASURES["cosine"].function(TRUE, np.zeros((1, 3))) == pytest.approx([0.0])
+
+
+def test_float32_is_taken_as_its_values():
+    single = np.random.default_rng(0).dirichlet(np.ones(5), size=(2, 20)).astype(np.float32)
+    assert score(*single) == score(*single.astype(np.float64))
+    assert score(*single.tolist()) == score(*single.astype(np.float64))

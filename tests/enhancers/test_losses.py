@@ -228,3 +228,26 @@ def test_default_margin_and_temperature_are_those_documented():
     assert threshold_loss(RECOVERED[:1], LABELS[:1]).item() == pytest.approx(0)
     assert threshold_loss(RECOVERED[1:2], LABELS[1:2]).item() == pytest.approx(0.1)
     assert contrastive_loss(Z, Q).item() == pytest.approx(contrastive_loss(Z, Q, 0.5).item())
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("kind", ["contrastive", "distance", "threshold"])
+def test_folds_with_other_numbers_of_samples(kind, reduction):
+    """Each fold is what its own samples alone are, down to one."""
+    if kind == "distance":
+
+        def loss(*batch, present=None):
+            return distance_loss(*batch, reduction, present)
+    else:
+        loss = {"contrastive": contrastive_loss, "threshold": threshold_loss}[kind]
+    generator = torch.Generator().manual_seed(4)
+    first = torch.rand(4, 5, 3, generator=generator, dtype=torch.float64)
+    second = (torch.rand(4, 5, 3, generator=generator) > 0.5).double()
+    # The lowest degree alone is relevant: no loss of this sample is 0.
+    second[3, 0] = torch.nn.functional.one_hot(first[3, 0].argmin(), 3)
+    counts = torch.tensor([5, 3, 2, 1])
+    present = torch.arange(5) < counts[:, None]
+    values = loss(first, second, present=present)
+    alone = [loss(x[:n], y[:n]) for x, y, n in zip(first, second, counts, strict=True)]
+    torch.testing.assert_close(values, torch.stack(alone))
+    assert (loss(first, second)[0] - values[0]).abs() < 1e-12

@@ -14,6 +14,8 @@ PARAMETERS = {
     "protocol": "cross_validation",
     "threshold": 0.5,
     "device": "auto",
+    "resume": False,
+    "threads": None,
     "degree_floors": {"SJAFFE": 1},
     "conle": {"steps": 200},
     "sensitivity": {

@@ -17,3 +17,7 @@ class RawFileError(click.ClickException, DatasetError):
 
 class ParameterError(click.ClickException, ValueError):
     """A parameter is unknown, of the wrong type or out of its range."""
+
+
+class FailedCellsError(click.ClickException, RuntimeError):
+    """Some methods have failed on some datasets; the others are done."""

@@ -23,6 +23,10 @@ def training_curves(curves: pd.DataFrame, title: str) -> Figure:
         curves: columns quantity, repeat, fold, step, value.
         title: of the figure.
     """
+    if curves.empty:
+        figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+        figure.suptitle(f"{title}: the training has failed")
+        return figure
     terms = [name for name in dict.fromkeys(curves["quantity"]) if name != "agreement"]
     agreement = curves[curves["quantity"] == "agreement"]
     figure = Figure(figsize=(3.2 * (len(terms) + (not agreement.empty)), 3.2), layout="constrained")

@@ -1,10 +1,14 @@
 """Hooks: the run's parameters for the registration of pipelines, MLflow, and the final report."""
 
 import atexit
+import errno
+import json
+import logging
 import os
+import platform
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from difflib import get_close_matches
 from importlib.metadata import version
@@ -13,22 +17,26 @@ from typing import Any
 
 import click
 import pandas as pd
+import psutil
 from kedro.config import MissingConfigException, OmegaConfigLoader
 from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
 from kedro.framework.project import pipelines
-from kedro.io import CatalogProtocol
-from kedro.io.core import is_parameter
+from kedro.io import AbstractVersionedDataset, CatalogProtocol
+from kedro.io.core import Version, is_parameter
 from kedro.pipeline import Node, Pipeline
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from conle.datasets.environment import git_commit
 from conle.datasets.if_there import IfThere
+from conle.datasets.whole import PARTIAL
 from conle.enhancers.registry import METHODS, RUN_SETTINGS, TITLES, make_enhancer, suggestion
-from conle.errors import ParameterError, RawFileError
+from conle.errors import FailedCellsError, ParameterError, RawFileError
 from conle.measures import MEASURES
 from conle.options import PAPER_DATASETS, RunOptions, set_run_parameters
+
+logger = logging.getLogger(__name__)
 
 # Catalog entries that come with the project.
 PUBLISHED_FILES = (
@@ -38,6 +46,7 @@ PUBLISHED_FILES = (
     "published_ablation",
     "known_files",
 )
+SECONDS_FOR_AN_ANSWER = 10
 # Parameters that only the catalog reads.
 LABEL_COLUMNS = ("labels", "labels_prefix", "labels_last", "labels_xml")
 # What `--pipeline=enhance` makes, for its last words.
@@ -57,6 +66,19 @@ SELECTION = {
     "to_outputs": "to_outputs",
     "namespaces": "node_namespaces",
 }
+DISK_ERRORS = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+)
+GO_ON = "What is finished is kept: the same command with --params resume=true goes on from there."
 PACKAGE = __name__.split(".")[0]
 
 
@@ -72,12 +94,43 @@ class RunParameters:
         except (MissingConfigException, OmegaConfBaseException, YAMLError, ValueError) as error:
             raise ParameterError(f"the configuration cannot be read: {error}") from None
         self._refuse_unknown(context, parameters)
+        self._prepare_tracking(context.config_loader["mlflow"]["server"]["mlflow_tracking_uri"])
         RunOptions.from_parameters(parameters)
-        set_run_parameters(parameters, Path(context.project_path))
+        self._project = Path(context.project_path)
+        set_run_parameters(parameters, self._project)
         # Kedro keeps the pipelines of an earlier session in this process, with other datasets.
         pipelines.configure(f"{PACKAGE}.pipeline_registry")
         self._refuse_selection()
         self._raw_dir = parameters["raw_dir"]
+
+    @staticmethod
+    def _prepare_tracking(uri: str | None) -> None:
+        """See that a server answers; make a database whole, and only once."""
+        if uri is not None and uri.startswith(("http://", "https://")):
+            import requests
+
+            try:
+                # MLflow itself asks for minutes before it gives up.
+                requests.get(uri, timeout=SECONDS_FOR_AN_ANSWER)
+            except requests.RequestException as error:
+                raise ParameterError(
+                    f"MLflow at {without_password(uri)} does not answer ({type(error).__name__}): "
+                    "start it (docs/mlflow.md), or name another in conf/local/mlflow.yml"
+                ) from None
+        if uri is None or not uri.startswith("sqlite:///"):
+            return
+        path = Path(uri.removeprefix("sqlite:///").partition("?")[0])
+        if path.exists():
+            return
+        from filelock import FileLock
+        from mlflow import MlflowClient
+
+        # MLflow makes its tables one by one: two runs would do so at once, a killed one half.
+        with FileLock(f"{path}.lock"):
+            if not path.exists():
+                partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+                MlflowClient(f"sqlite:///{partial.as_posix()}").search_experiments()
+                partial.replace(path)
 
     @staticmethod
     def _refuse_selection() -> None:
@@ -100,6 +153,8 @@ class RunParameters:
     @hook_impl(tryfirst=True)
     def before_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
         """Check hyperparameters and raw files of the nodes that will run."""
+        self._remove_partial_files()
+        self._pin_versions(pipeline, catalog)
         for node in pipeline.nodes:
             bound = getattr(node.func, "keywords", {})
             if "method" not in node.tags or "method" not in bound:
@@ -147,6 +202,23 @@ class RunParameters:
                 + "\nkedro run makes them all; --pipeline=conle and --pipeline=baselines those of "
                 "their methods."
             )
+
+    def _remove_partial_files(self) -> None:
+        """What a process that was killed did not write to its end."""
+        written = (self._project / "data").rglob(f"*{PARTIAL}")
+        for path in (*self._project.glob(f"*{PARTIAL}"), *written):
+            process = path.name.removesuffix(PARTIAL).rpartition(".")[2]
+            if not (process.isdecimal() and psutil.pid_exists(int(process))):
+                path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _pin_versions(pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+        """Read what this run has written, even where another run writes at the same time."""
+        for name in pipeline.all_outputs():
+            dataset = catalog.get(name)
+            if isinstance(dataset, AbstractVersionedDataset) and dataset._version:
+                written = dataset.resolve_save_version()
+                dataset._version = Version(written, written)
 
     def _missing_message(self, missing: list[str]) -> str:
         files = "\n".join(f"  {self._raw_dir}/{name}.mat" for name in missing)
@@ -202,16 +274,33 @@ class RunParameters:
 
 
 class PlainErrors:
-    """Brings a user's error back that Kedro has wrapped in one of its own."""
+    """Ends a run in a message where a user, a disk or a server is at fault, not the program."""
 
-    @hook_impl(trylast=True)
-    def on_pipeline_error(self, error: Exception) -> None:
+    @hook_impl(wrapper=True)
+    def on_pipeline_error(self, error: Exception) -> Iterator[None]:
         """Raise the error that can be read, if that is what stopped the run."""
-        cause = error.__cause__
-        while cause is not None:
-            if isinstance(cause, click.ClickException):
-                raise cause from None
-            cause = cause.__cause__
+        try:
+            # Other hooks report to MLflow, which may be what has failed.
+            return (yield)
+        finally:
+            plain = plain_error(error)
+            if plain is not None:
+                raise plain from None
+
+
+def plain_error(error: BaseException | None) -> click.ClickException | None:
+    """The error of a user, a disk or MLflow in a chain of errors, as one to be shown."""
+    from mlflow.exceptions import MlflowException
+
+    while error is not None:
+        if isinstance(error, click.ClickException):
+            return error
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            return click.ClickException(f"A file cannot be written or read: {error}. {GO_ON}")
+        if isinstance(error, MlflowException):
+            return click.ClickException(f"MLflow has failed: {error}. {GO_ON}")
+        error = error.__cause__
+    return None
 
 
 class ExperimentTracking:
@@ -222,7 +311,16 @@ class ExperimentTracking:
     """
 
     PARENT = "CONLE_MLFLOW_PARENT_RUN"
+    PROCESS = "process"
+    # MLflow takes tags of new runs from this variable.
+    CONTEXT = "MLFLOW_RUN_CONTEXT"
     BATCH = 1000
+
+    @hook_impl(tryfirst=True)
+    def after_context_created(self) -> None:
+        """Have every run say of which process it is, from its first moment on."""
+        given = json.loads(os.environ.get(self.CONTEXT, "{}"))
+        os.environ[self.CONTEXT] = json.dumps({**given, self.PROCESS: this_process()})
 
     @hook_impl(trylast=True)
     def before_pipeline_run(self, run_params: dict[str, Any]) -> None:
@@ -236,9 +334,13 @@ class ExperimentTracking:
         # Kedro calls no hook on Ctrl-C.
         atexit.register(self._close_all, parent.info.run_id, "KILLED")
         os.environ[self.PARENT] = parent.info.run_id
-        self._client().set_tag(
-            parent.info.run_id, "git_commit", git_commit(run_params["project_path"])
-        )
+        client = self.client()
+        client.set_tag(parent.info.run_id, "git_commit", git_commit(run_params["project_path"]))
+        for run in client.search_runs(
+            [parent.info.experiment_id], "attributes.status = 'RUNNING'", max_results=50_000
+        ):
+            if self.PROCESS in run.data.tags and not is_alive(run.data.tags[self.PROCESS]):
+                client.set_terminated(run.info.run_id, "KILLED")
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: CatalogProtocol, inputs: dict[str, Any]) -> None:
@@ -272,7 +374,6 @@ class ExperimentTracking:
             "sensitivity",
             "convergence",
             "predictive",
-            "predictive",
         ):
             self._log_file(self._parent_id(), dataset_name, "tables")
         elif kind in ("posterior_choice", "agreement", "coverage"):
@@ -285,7 +386,7 @@ class ExperimentTracking:
             self._log_file(self._parent_id(), dataset_name, "/".join(["pictures", *names]))
             for child in self._children(tags={"dataset": names[0]}):
                 self._log_file(child.info.run_id, dataset_name, "pictures")
-        elif kind in ("recovered", "cost", "curves", "scores", "training_curves"):
+        elif kind in ("recovered", "cost", "curves", "recover_key", "scores", "training_curves"):
             dataset, method = _cell(node)
             for child in self._children(tags={"dataset": dataset, "method": method}):
                 self._log_cell(child.info.run_id, kind, dataset_name, data)
@@ -320,7 +421,7 @@ class ExperimentTracking:
     ) -> None:
         from mlflow.entities import Param
 
-        client, parent_id = self._client(), self._parent_id()
+        client, parent_id = self.client(), self._parent_id()
         parent = client.get_run(parent_id)
         child = client.create_run(
             parent.info.experiment_id,
@@ -331,6 +432,7 @@ class ExperimentTracking:
                 "method": method,
                 "protocol": parameters["protocol"],
                 "git_commit": parent.data.tags["git_commit"],
+                self.PROCESS: this_process(),
                 "data_sha256": source["sha256"],
             },
         )
@@ -351,6 +453,15 @@ class ExperimentTracking:
             self._log_file(run_id, dataset_name, "recovered")
         elif kind == "training_curves":
             self._log_file(run_id, dataset_name, "pictures")
+        elif kind == "recover_key":
+            if data["failure"] is not None:
+                self.client().set_tag(run_id, "failure", data["failure"])
+                self.client().set_terminated(run_id, "FAILED")
+            elif data["taken_from"] is not None:
+                self.client().set_tag(run_id, "taken_from", data["taken_from"])
+        elif "failure" in data or len(data) == 0:
+            # Of a method that has failed.
+            return
         elif kind == "cost":
             self._log_metrics(run_id, [(name, value, 0) for name, value in data.items()])
         elif kind == "curves":
@@ -367,10 +478,10 @@ class ExperimentTracking:
                 [(name, value, 0) for name, value in values.mean().items()]
                 + [(f"{name}_std", value, 0) for name, value in deviations.items()],
             )
-            run = self._client().get_run(run_id)
+            run = self.client().get_run(run_id)
             # Scores come when all methods are through: the run ends when its method did.
             end = run.info.start_time + int(1000 * run.data.metrics["seconds"])
-            self._client().set_terminated(run_id, "FINISHED", end)
+            self.client().set_terminated(run_id, "FINISHED", end)
 
     def _log_metrics(self, run_id: str, metrics: list[tuple[str, float, int]]) -> None:
         from mlflow.entities import Metric
@@ -378,14 +489,14 @@ class ExperimentTracking:
         now = int(time.time() * 1000)
         entities = [Metric(name, float(value), now, int(step)) for name, value, step in metrics]
         for start in range(0, len(entities), self.BATCH):
-            self._client().log_batch(run_id, metrics=entities[start : start + self.BATCH])
+            self.client().log_batch(run_id, metrics=entities[start : start + self.BATCH])
 
     def _log_file(self, run_id: str, dataset_name: str, folder: str) -> None:
         path = self._catalog.get(dataset_name)._get_load_path()
-        self._client().log_artifact(run_id, str(path), folder)
+        self.client().log_artifact(run_id, str(path), folder)
 
     def _children(self, tags: Mapping[str, str]) -> list:
-        client, parent_id = self._client(), self._parent_id()
+        client, parent_id = self.client(), self._parent_id()
         conditions = {"mlflow.parentRunId": parent_id, **tags}
         return list(
             client.search_runs(
@@ -398,26 +509,31 @@ class ExperimentTracking:
     def _close_children(self, tags: Mapping[str, str], status: str) -> None:
         for child in self._children(tags):
             if child.info.status == "RUNNING":
-                self._client().set_terminated(child.info.run_id, status)
+                self.client().set_terminated(child.info.run_id, status)
 
     def _close_all(self, parent_id: str, status: str) -> None:
         """Close the parent and its children if they are open: the process ends."""
         import mlflow
+        from mlflow.exceptions import MlflowException
 
-        client = self._client()
-        if client.get_run(parent_id).info.status != "RUNNING":
-            return
-        os.environ[self.PARENT] = parent_id
-        self._close_children({}, status)
-        while mlflow.active_run():
-            mlflow.end_run(status)
-        client.set_terminated(parent_id, status)
+        client = self.client()
+        try:
+            if client.get_run(parent_id).info.status != "RUNNING":
+                return
+            os.environ[self.PARENT] = parent_id
+            self._close_children({}, status)
+            while mlflow.active_run():
+                mlflow.end_run(status)
+            client.set_terminated(parent_id, status)
+        except MlflowException as error:
+            logger.warning("MLflow has failed (%s): the next run closes this one there", error)
 
     def _parent_id(self) -> str | None:
         return os.environ.get(self.PARENT)
 
     @staticmethod
-    def _client():
+    def client() -> Any:
+        """MLflow's."""
         from mlflow import MlflowClient
 
         return MlflowClient()
@@ -474,10 +590,36 @@ class RunReport:
     def after_pipeline_run(
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
-        """Print the table of measures."""
+        """Print the table of measures; end with an error where a method has failed.
+
+        Raises:
+            FailedCellsError: names them.
+        """
         outputs = pipeline.all_outputs()
-        if not outputs & {"summary", "report", "enhance.checks"}:
+        if outputs & {"summary", "report", "enhance.checks"}:
+            self._print(Path(run_params["project_path"]), outputs, catalog)
+        keys = sorted(name for name in outputs if name.endswith("_key"))
+        failures = {
+            name.rpartition(".")[0].replace(".", " "): failure
+            for name in keys
+            if (failure := catalog.load(name)["failure"]) is not None
+        }
+        if not failures:
             return
+        parent = os.environ.get(ExperimentTracking.PARENT)
+        if parent is not None:
+            import mlflow
+
+            while mlflow.active_run():
+                mlflow.end_run("FAILED")
+            ExperimentTracking.client().set_terminated(parent, "FAILED")
+        raise FailedCellsError(
+            f"{len(failures)} of {len(keys)} cells have failed, all others are done:\n"
+            + "\n".join(f"  {cell}: {failure}" for cell, failure in failures.items())
+        )
+
+    @staticmethod
+    def _print(project: Path, outputs: set[str], catalog: CatalogProtocol) -> None:
         import mlflow
         from rich.console import Console
 
@@ -488,7 +630,6 @@ class RunReport:
             console.print(summary_table(catalog.load("summary")))
         if "enhance.check_table" in outputs:
             console.print(checks_table(catalog.load("enhance.check_table")))
-        project = Path(run_params["project_path"])
 
         def saved(name: str) -> str:
             return os.path.relpath(catalog.get(name)._get_load_path(), project)
@@ -554,6 +695,23 @@ def checks_table(checks: pd.DataFrame) -> Any:
     return table
 
 
+def this_process() -> str:
+    """The host, the number of this process and when it began, which together are its own."""
+    process = psutil.Process()
+    return f"{platform.node()} {process.pid} {process.create_time():.2f}"
+
+
+def is_alive(process: str) -> bool:
+    """Whether a process, as `this_process` describes it, may still run; of another host it may."""
+    host, number, began = process.rsplit(" ", 2)
+    if host != platform.node():
+        return True
+    try:
+        return f"{psutil.Process(int(number)).create_time():.2f}" == began
+    except psutil.NoSuchProcess:
+        return False
+
+
 def _cell(node: Node) -> tuple[str, str]:
     """Dataset and method of a node, from its namespace."""
     dataset, method = node.namespace.split(".")
@@ -570,6 +728,10 @@ def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def without_password(uri: str) -> str:
+    """An address as it may be shown."""
+    return re.sub("//[^/@]*@", "//", uri)
+
+
 def _shortened(uri: str, project: Path) -> str:
-    """The address of the tracking, relative to the project and without a password."""
-    return re.sub("//[^/@]*@", "//", uri.replace(f"{project.as_posix()}/", ""))
+    return without_password(uri.replace(f"{project.as_posix()}/", ""))

@@ -123,6 +123,8 @@ class RunOptions(BaseModel):
     protocol: Literal["cross_validation", "transductive"]
     threshold: Annotated[float, Field(gt=0, lt=1)]
     device: str
+    resume: bool
+    threads: Annotated[int, Field(ge=1)] | None
     degree_floors: dict[str, Annotated[float, Field(ge=0)]]
     sensitivity: SensitivityOptions
     convergence: ConvergenceOptions

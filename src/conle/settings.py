@@ -39,11 +39,15 @@ atexit.register(gc.freeze)
 if sys.platform == "linux":
     os.environ.setdefault("KEDRO_MP_CONTEXT", "fork")
 
+# A server that does not answer is given a quarter of a minute, not four.
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
+
 # The results table takes its inputs from the namespaces of all datasets, as it must.
 warnings.filterwarnings("ignore", message="One or more dataset names contain '.' characters")
 
 CONFIG_LOADER_ARGS = {
     "base_env": "base",
     "default_run_env": "local",
+    "config_patterns": {"mlflow": ["mlflow*", "mlflow*/**", "**/mlflow*"]},
     "custom_resolvers": {"project_folder": _project_folder, "package_folder": _package_folder},
 }

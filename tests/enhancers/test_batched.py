@@ -13,6 +13,7 @@ from conle.enhancers.batched import (
     on_all_cores,
     resolve_device,
 )
+from conle.enhancers.conle import ConLE
 
 CPU = torch.device("cpu")
 
@@ -161,3 +162,24 @@ def test_devices_that_are_not_there(device):
 
 def test_auto_is_the_gpu_where_there_is_one():
     assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_a_gpu_without_memory_takes_fewer_folds_at_a_time(samples, monkeypatch):
+    """With the same results; told by PyTorch's own error, here without a GPU."""
+    features, logical_labels = samples
+    splits = [(np.arange(40), np.arange(40, 60))] * 7
+    expected = ConLE(steps=10, device="cpu").recover_folds(features, logical_labels, splits)
+    train, sizes = ConLE._recover_chunk, []
+
+    def with_little_memory(self, features, logical_labels, splits, *rest):
+        sizes.append(len(splits))
+        if len(splits) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return train(self, features, logical_labels, splits, *rest)
+
+    monkeypatch.setattr(ConLE, "_recover_chunk", with_little_memory)
+    monkeypatch.setattr("conle.enhancers.batched.fold_chunks", lambda *_: [np.arange(7)])
+    with pytest.warns(UserWarning, match="not enough memory for 7 folds"):
+        found = ConLE(steps=10, device="cpu").recover_folds(features, logical_labels, splits)
+    assert sizes == [7, 4, 2, 2, 3, 2, 1]
+    np.testing.assert_allclose(found.recovered, expected.recovered, atol=1e-6)

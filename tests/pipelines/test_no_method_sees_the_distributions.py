@@ -50,7 +50,10 @@ def runs_a_method(node) -> bool:
         predict_from_recovered,
         fit_and_enhance,
     )
-    return isinstance(node.func, partial) and node.func.func in functions
+    if not isinstance(node.func, partial):
+        return False
+    # Of a node that can be resumed, the function is an argument.
+    return node.func.keywords.get("function", node.func.func) in functions
 
 
 @pytest.fixture
@@ -72,6 +75,8 @@ def pipelines(request):
             "protocol": "cross_validation",
             "threshold": 0.5,
             "device": "cpu",
+            "resume": False,
+            "threads": None,
             "degree_floors": {},
             "predictive": {"methods": ["conle", "lp"], "without": [], "repeats": 1, "l2": 1.0},
             "fetch_from": "",

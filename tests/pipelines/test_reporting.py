@@ -43,17 +43,21 @@ def test_what_is_missing_is_said_and_the_rest_is_used(caplog):
     found[1] = None
     found[4] = scores("Mine", "lp", 0.1, protocol="transductive")
     found[8] = scores("B", "km", 0.1, folds=3)
-    results, missing = collect_available("cross_validation", 1, 2, *found, cells=CELLS)
-    assert len(results) == 6 * 4
+    found[7] = found[7][:0]
+    costs = [{"failure": "too wide"}] * 9
+    results, missing = collect_available("cross_validation", 1, 2, *found, *costs, cells=CELLS)
+    assert len(results) == 5 * 4
     assert missing[["dataset", "method"]].to_numpy().tolist() == [
         ["SJAFFE", "lp"],
         ["Mine", "lp"],
+        ["B", "lp"],
         ["B", "km"],
     ]
     assert missing["reason"].tolist() == [
         "no run has recovered them",
         "recovered under transductive on 2 folds; "
         "this report is of cross_validation on 1 x 2 folds",
+        "failed: too wide",
         "recovered under cross_validation on 3 folds; "
         "this report is of cross_validation on 1 x 2 folds",
     ]
@@ -67,7 +71,8 @@ def test_from_scores_to_every_exhibit(empty):
         None if empty else scores(dataset, method, 0.1 * (number % 3 + 1))
         for number, (dataset, method) in enumerate(CELLS)
     ]
-    results, missing = collect_available("cross_validation", 1, 2, *found, cells=CELLS)
+    costs = [None] * 9
+    results, missing = collect_available("cross_validation", 1, 2, *found, *costs, cells=CELLS)
     assert len(missing) == (9 if empty else 0)
     summary = summarise(results)
     comparison = compare_with_published(summary, PUBLISHED)

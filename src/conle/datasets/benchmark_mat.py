@@ -12,6 +12,7 @@ from kedro.io.core import get_filepath_str
 from kedro_datasets.matlab import MatlabDataset
 
 from conle.datasets.matlab_v5 import load_v5
+from conle.datasets.whole import Whole
 from conle.errors import RawFileError
 
 # What the field's files call the matrices, compared without regard to case; the first that a
@@ -28,7 +29,7 @@ HEADER_TEXT = b"MATLAB 5.0 MAT-file, written by conle"
 HEADER_TEXT_BYTES = 116
 
 
-class BenchmarkMatDataset(MatlabDataset):
+class BenchmarkMatDataset(Whole, MatlabDataset):
     """A MATLAB file as a dict of its variables, with its name and checksum.
 
     Loading reads v5 and v7.3 (HDF5), sparse matrices as arrays, and adds `__file__` and
@@ -76,8 +77,7 @@ class BenchmarkMatDataset(MatlabDataset):
         savemat(buffer, data)
         content = HEADER_TEXT.ljust(HEADER_TEXT_BYTES) + buffer.getvalue()[HEADER_TEXT_BYTES:]
         path = get_filepath_str(self._get_save_path(), self._protocol)
-        # fsspec's transactions move a finished temporary file into place.
-        with self._fs.transaction, self._fs.open(path, "wb") as file:
+        with self._fs.open(path, "wb") as file:
             file.write(content)
         self._invalidate_cache()
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from kedro_datasets.json import JSONDataset
-from kedro_datasets.pandas import CSVDataset, ParquetDataset
+from conle.datasets.whole import CSVDataset, JSONDataset, ParquetDataset
 
 
 class IfThere:

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from kedro.io.core import get_filepath_str
-from kedro_datasets.text import TextDataset
-
 from conle.datasets.if_there import IfThere
+from conle.datasets.whole import TextDataset
 
 
 class BytesIfThere(IfThere, TextDataset):
@@ -17,11 +15,3 @@ class BytesIfThere(IfThere, TextDataset):
             metadata=metadata,
             fs_args={"open_args_load": {"mode": "rb"}, "open_args_save": {"mode": "wb"}},
         )
-
-    def save(self, data: bytes) -> None:
-        """Write the file."""
-        path = get_filepath_str(self._get_save_path(), self._protocol)
-        # fsspec's transactions move a finished temporary file into place.
-        with self._fs.transaction, self._fs.open(path, "wb") as file:
-            file.write(data)
-        self._invalidate_cache()

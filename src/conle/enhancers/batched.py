@@ -543,16 +543,17 @@ def on_all_cores(
     """Do the chunks of folds side by side, a thread on each core; a GPU takes one after another.
 
     The operations of a chunk are too small to be shared among cores themselves. One chunk alone
-    has all cores.
+    has all cores. A chunk that does not fit into a GPU's memory is halved until it does.
 
     Args:
-        work: on a chunk.
+        work: on a chunk; no fold's result depends on the others of its chunk.
         chunks: numbers of folds.
         device: "cpu" has the threads.
         stop: called where a chunk fails or the work is interrupted; makes the others end soon.
     """
     if device.type != "cpu" or len(chunks) == 1:
-        yield from map(work, chunks)
+        for chunk in chunks:
+            yield from _as_memory_allows(work, chunk)
         return
     threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
@@ -564,6 +565,26 @@ def on_all_cores(
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
+
+
+def _as_memory_allows(work: Callable[[Rows], Result], chunk: Rows) -> Iterator[Result]:
+    """The result of a chunk, or those of its halves where a GPU has not enough memory for it."""
+    try:
+        result = work(chunk)
+    except torch.OutOfMemoryError:
+        if len(chunk) == 1:
+            raise
+    else:
+        yield result
+        return
+    # Not where the error is handled, which keeps what was in the memory.
+    warnings.warn(
+        f"the GPU has not enough memory for {len(chunk)} folds at a time: going on with half",
+        stacklevel=2,
+    )
+    torch.cuda.empty_cache()
+    for half in np.array_split(chunk, 2):
+        yield from _as_memory_allows(work, half)
 
 
 def fold_chunks(steps: Sequence[int], fold_bytes: int, device: torch.device) -> list[Rows]:

@@ -11,16 +11,17 @@ from conle.pipelines.convergence.nodes import (
     score_epochs,
     trace_training,
 )
+from conle.pipelines.resuming import resumable
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
     """Trace ConLE's training on each dataset."""
     nodes = []
     for dataset in datasets:
-        traced = [f"{dataset}.recovered_by_epoch", f"{dataset}.objective_by_epoch"]
+        traced = ["recovered_by_epoch", "objective_by_epoch"]
         nodes += [
-            Node(
-                for_cell(trace_training, dataset=dataset),
+            resumable(
+                trace_training,
                 inputs=[
                     f"{dataset}.features",
                     f"{dataset}.logical_labels",
@@ -35,10 +36,14 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
                 name="trace_training",
                 namespace=dataset,
                 tags=["method", dataset],
+                dataset=dataset,
             ),
             Node(
                 for_cell(score_epochs, dataset=dataset),
-                inputs=[f"{dataset}.label_distributions", *traced],
+                inputs=[
+                    f"{dataset}.label_distributions",
+                    *(f"{dataset}.{artifact}" for artifact in traced),
+                ],
                 outputs=f"{dataset}.convergence",
                 name="score_epochs",
                 namespace=dataset,

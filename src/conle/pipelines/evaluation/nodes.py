@@ -70,10 +70,11 @@ def collect_results(*scores: pd.DataFrame) -> pd.DataFrame:
     """Put the scores of all datasets and methods into the one results table.
 
     Raises:
-        DataError: methods of one dataset were scored under different protocols or on different
-            folds, as earlier runs with other parameters leave them; they do not compare.
+        DataError: every method has failed; or methods of one dataset were scored under different
+            protocols or on different folds, as earlier runs with other parameters leave them; they
+            do not compare.
     """
-    results = pd.concat(scores, ignore_index=True)
+    results = scores_of_all(scores)
     for dataset, rows in results.groupby("dataset", sort=False):
         runs = {
             method: (frozenset(own["protocol"]), len(own[["repeat", "fold"]].drop_duplicates()))
@@ -89,6 +90,18 @@ def collect_results(*scores: pd.DataFrame) -> pd.DataFrame:
                 "run these methods again with the same parameters"
             )
     return results
+
+
+def scores_of_all(scores: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The scores of all cells but those that failed, which have none.
+
+    Raises:
+        DataError: all have failed.
+    """
+    found = [own for own in scores if len(own)]
+    if not found:
+        raise DataError("nothing was recovered: every method has failed")
+    return pd.concat(found, ignore_index=True)
 
 
 def summarise(results: pd.DataFrame) -> pd.DataFrame:
@@ -180,6 +193,9 @@ def draw_recovery(
     labels = list(label_distributions.columns)
     panels = {"true": label_distributions.to_numpy()}
     for method, rows in zip(methods, recovered, strict=True):
+        # Of one that has failed.
+        if rows.empty:
+            continue
         first = rows[rows["repeat"] == 1].sort_values("sample")
         panels[TITLES[method]] = first[labels].to_numpy()
     if len(labels) == 3:

@@ -14,6 +14,7 @@ from conle.pipelines.posterior.nodes import (
     take_over,
 )
 from conle.pipelines.recovery.pipeline import recovery_node
+from conle.pipelines.resuming import resumable
 
 
 def create_pipeline(datasets: Sequence[str], degree_floors: Mapping[str, float]) -> Pipeline:
@@ -35,8 +36,8 @@ def create_pipeline(datasets: Sequence[str], degree_floors: Mapping[str, float])
         for method in POSTERIORS:
             nodes += _examine(dataset, method)
         nodes += [
-            Node(
-                for_cell(choose_representation, dataset=dataset),
+            resumable(
+                choose_representation,
                 inputs=[
                     f"{dataset}.features",
                     f"{dataset}.logical_labels",
@@ -46,10 +47,11 @@ def create_pipeline(datasets: Sequence[str], degree_floors: Mapping[str, float])
                     "params:degree_floors",
                     *(f"params:{METHODS[method].parameters}" for method in POSTERIORS),
                 ],
-                outputs=f"{dataset}.posterior_choice",
+                outputs=["posterior_choice"],
                 name="choose_representation",
                 namespace=dataset,
                 tags=["method", dataset],
+                dataset=dataset,
             ),
             Node(
                 take_chosen,
@@ -74,8 +76,8 @@ def _examine(dataset: str, method: str) -> list[Node]:
     """Draw held-out distributions, then put their intervals beside the true ones."""
     cell = f"{dataset}.{method}"
     return [
-        Node(
-            for_cell(draw_held_out, dataset=dataset, method=method),
+        resumable(
+            draw_held_out,
             inputs=[
                 f"{dataset}.features",
                 f"{dataset}.logical_labels",
@@ -85,10 +87,12 @@ def _examine(dataset: str, method: str) -> list[Node]:
                 "params:seed",
                 "params:degree_floors",
             ],
-            outputs=[f"{cell}.agreement", f"{cell}.intervals", f"{cell}.draws"],
+            outputs=["agreement", "intervals", "draws"],
             name="draw_held_out",
             namespace=cell,
             tags=["method", dataset, method],
+            dataset=dataset,
+            method=method,
         ),
         Node(
             for_cell(compare_intervals, dataset=dataset, method=method),

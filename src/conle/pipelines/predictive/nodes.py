@@ -7,8 +7,14 @@ import numpy as np
 import pandas as pd
 
 from conle.enhancers.geometry import as_distributions
-from conle.pipelines.evaluation.nodes import summarise
-from conle.pipelines.recovery.nodes import cell_enhancer, named_errors, progress_bar, splits_of
+from conle.pipelines.evaluation.nodes import scores_of_all, summarise
+from conle.pipelines.recovery.nodes import (
+    RECOVERED_COLUMNS,
+    cell_enhancer,
+    named_errors,
+    progress_bar,
+    splits_of,
+)
 
 PREDICTIVE_COLUMNS = ["dataset", "method", "fitted_on", "measure", "mean", "std", "folds"]
 
@@ -94,9 +100,16 @@ def predict_from_logical_labels(
     return predict_from_distributions(features, normalised, folds, repeats, l2)
 
 
+def nothing_predicted(
+    features: pd.DataFrame, targets: pd.DataFrame, *_: Any, **__: Any
+) -> tuple[pd.DataFrame]:
+    """No rows: of a method that has failed."""
+    return (pd.DataFrame(columns=[*RECOVERED_COLUMNS, *targets.columns]),)
+
+
 def collect_predictive(*scores: pd.DataFrame) -> pd.DataFrame:
     """Mean and standard deviation over the folds, per dataset, method and measure."""
-    return summarise(pd.concat(scores, ignore_index=True))[PREDICTIVE_COLUMNS]
+    return summarise(scores_of_all(scores))[PREDICTIVE_COLUMNS]
 
 
 def _predict(

@@ -9,10 +9,12 @@ from conle.pipelines import for_cell
 from conle.pipelines.evaluation.nodes import score_folds
 from conle.pipelines.predictive.nodes import (
     collect_predictive,
+    nothing_predicted,
     predict_from_distributions,
     predict_from_logical_labels,
     predict_from_recovered,
 )
+from conle.pipelines.resuming import resumable
 
 LEARNING = ["params:predictive.repeats", "params:predictive.l2"]
 
@@ -29,9 +31,11 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
             cell = f"{dataset}.predictive_{method}"
             if method in references:
                 function, targets = references[method]
+                bound = {}
                 inputs = [f"{dataset}.features", targets, f"{dataset}.folds", *LEARNING]
             else:
-                function = for_cell(predict_from_recovered, dataset=dataset, method=method)
+                function = predict_from_recovered
+                bound = {"dataset": dataset, "method": method}
                 inputs = [
                     f"{dataset}.features",
                     f"{dataset}.logical_labels",
@@ -44,13 +48,15 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                     "params:degree_floors",
                 ]
             nodes += [
-                Node(
+                resumable(
                     function,
                     inputs=inputs,
-                    outputs=f"{cell}.predicted",
+                    outputs=["predicted"],
                     name="predict",
                     namespace=cell,
                     tags=[dataset, method, *(["method"] if method in METHODS else [])],
+                    instead=nothing_predicted,
+                    **bound,
                 ),
                 Node(
                     for_cell(score_folds, dataset=dataset, cell=method),

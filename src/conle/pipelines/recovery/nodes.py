@@ -19,6 +19,9 @@ from conle.enhancers.registry import METHODS, make_enhancer
 from conle.errors import ParameterError
 from conle.pipelines.recovery.cost import measured_cost
 
+# Of the recovered rows, before one column per label.
+RECOVERED_COLUMNS = ["protocol", "fitted_on", "repeat", "fold", "sample"]
+CURVE_COLUMNS = ["quantity", "repeat", "fold", "step", "value"]
 # Repeat and fold of a fit to all rows, which belongs to no fold.
 ALL_ROWS = (0, 0)
 
@@ -88,6 +91,22 @@ def recover(
     return recovered, cost, recovery.weights, curves_table(recovery, fitted)
 
 
+def nothing_recovered(
+    features: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    *_: Any,
+    failure: str,
+    method: str,
+    **__: Any,
+) -> tuple:
+    """What `recover` returns, without rows: of a method that has failed, and why."""
+    recovered = pd.DataFrame(columns=[*RECOVERED_COLUMNS, *logical_labels.columns])
+    cost = {"failure": failure}
+    if not METHODS[method].trained:
+        return recovered, cost
+    return recovered, cost, {}, pd.DataFrame(columns=CURVE_COLUMNS)
+
+
 def cell_enhancer(
     dataset: str,
     method: str,
@@ -140,15 +159,9 @@ def curves_table(recovery: FoldRecovery, fitted: list[tuple[int, int]]) -> pd.Da
     ]
     quantities, repeats, folds, steps, values = zip(*curves, strict=True)
     lengths = [len(curve) for curve in steps]
-    return pd.DataFrame(
-        {
-            "quantity": np.repeat(quantities, lengths),
-            "repeat": np.repeat(repeats, lengths),
-            "fold": np.repeat(folds, lengths),
-            "step": np.concatenate(steps),
-            "value": np.concatenate(values).astype(np.float64),
-        }
-    )
+    columns = [np.repeat(names, lengths) for names in (quantities, repeats, folds)]
+    columns += [np.concatenate(steps), np.concatenate(values).astype(np.float64)]
+    return pd.DataFrame(dict(zip(CURVE_COLUMNS, columns, strict=True)))
 
 
 def _recover(

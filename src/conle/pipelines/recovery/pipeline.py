@@ -6,8 +6,8 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from conle.enhancers.registry import METHODS
-from conle.pipelines import for_cell
-from conle.pipelines.recovery.nodes import recover
+from conle.pipelines.recovery.nodes import nothing_recovered, recover
+from conle.pipelines.resuming import resumable
 
 
 def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline:
@@ -37,13 +37,8 @@ def recovery_node(
     outputs = ["recovered", "cost"]
     if METHODS[method].trained:
         outputs += ["weights", "curves"]
-    return Node(
-        for_cell(
-            recover,
-            dataset=dataset,
-            method=method,
-            overrides=dict(overrides or {}),
-        ),
+    return resumable(
+        recover,
         inputs=[
             f"{dataset}.features",
             f"{dataset}.logical_labels",
@@ -55,8 +50,12 @@ def recovery_node(
             "params:seed",
             "params:degree_floors",
         ],
-        outputs=[f"{dataset}.{cell}.{output}" for output in outputs],
+        outputs=outputs,
         name="recover",
         namespace=f"{dataset}.{cell}",
         tags=["method", "recovery", dataset, cell],
+        instead=nothing_recovered,
+        dataset=dataset,
+        method=method,
+        overrides=dict(overrides or {}),
     )

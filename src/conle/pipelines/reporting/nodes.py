@@ -23,7 +23,7 @@ def collect_available(
     protocol: str,
     repeats: int,
     folds: int,
-    *scores: pd.DataFrame | None,
+    *scores_and_costs: pd.DataFrame | Mapping[str, Any] | None,
     cells: Sequence[tuple[str, str]],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Put the scores of every cell that the catalog has into one results table.
@@ -32,7 +32,8 @@ def collect_available(
         protocol: of this run; cells of another are left out.
         repeats: of this run.
         folds: of this run; cells scored on other folds are left out.
-        scores: of the cells; None where no run has left any.
+        scores_and_costs: scores of the cells, then what their recoveries cost; None where no run
+            has left any.
         cells: dataset and method of each.
 
     Returns:
@@ -42,9 +43,13 @@ def collect_available(
         [range(1, repeats + 1), range(1, folds + 1)], names=["repeat", "fold"]
     )
     found, missing = [], []
-    for (dataset, method), own in zip(cells, scores, strict=True):
+    scores, costs = scores_and_costs[: len(cells)], scores_and_costs[len(cells) :]
+    for (dataset, method), own, cost in zip(cells, scores, costs, strict=True):
         if own is None:
             missing.append((dataset, method, "no run has recovered them"))
+            continue
+        if own.empty:
+            missing.append((dataset, method, f"failed: {cost['failure']}"))
             continue
         scored = pd.MultiIndex.from_frame(own[["repeat", "fold"]].drop_duplicates())
         if set(own["protocol"]) == {protocol} and set(scored) == set(expected):
@@ -122,7 +127,7 @@ def tabulate_cost(
         [
             {"dataset": dataset, "method": method, **cost}
             for (dataset, method), cost in zip(cells, costs, strict=True)
-            if cost is not None
+            if cost is not None and "failure" not in cost
         ]
     )
 

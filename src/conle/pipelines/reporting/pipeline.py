@@ -69,6 +69,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
                 "params:repeats",
                 "params:folds",
                 *(f"{dataset}.{method}.scores" for dataset, method in cells),
+                *(f"{dataset}.{method}.cost" for dataset, method in cells),
             ],
             outputs=["report.results", "report.missing.csv"],
             name="collect_available",

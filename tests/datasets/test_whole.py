@@ -1,0 +1,72 @@
+import os
+import pickle
+import subprocess
+import sys
+
+import fsspec
+import pandas as pd
+import pytest
+from kedro.io.core import Version
+
+from conle.datasets.whole import CSVDataset, TextDataset, WholeFiles
+
+
+def test_a_file_has_its_name_when_it_is_written(tmp_path):
+    files = WholeFiles(fsspec.filesystem("file"))
+    path = tmp_path / "a.txt"
+    with files.open(str(path), "w") as file:
+        file.write("half")
+        assert [found.name for found in tmp_path.iterdir()] == [f"a.txt.{os.getpid()}.partial"]
+    assert path.read_text() == "half"
+    assert files.exists(str(path))
+    with files.open(str(path)) as file:
+        assert file.read() == b"half"
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_what_cannot_be_written_leaves_the_old_file(tmp_path, error):
+    files = WholeFiles(fsspec.filesystem("file"))
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def write():
+        with files.open(str(path), "w") as file:
+            file.write("new")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert [found.name for found in tmp_path.iterdir()] == ["a.txt"]
+    assert path.read_text() == "old"
+
+
+def test_versions(tmp_path):
+    dataset = CSVDataset(
+        filepath=str(tmp_path / "a.csv"), save_args={"index": False}, version=Version(None, None)
+    )
+    dataset.save(pd.DataFrame({"a": [1, 2]}))
+    assert dataset.load()["a"].tolist() == [1, 2]
+
+
+def test_a_catalog_can_be_sent_to_workers(tmp_path):
+    dataset = pickle.loads(pickle.dumps(TextDataset(filepath=str(tmp_path / "a.txt"))))
+    dataset.save("text")
+    assert dataset.load() == "text"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills a process")
+def test_a_killed_process_leaves_no_file_that_loads(tmp_path):
+    script = (
+        "import os, signal, sys\n"
+        "from conle.datasets.whole import TextDataset\n"
+        "dataset = TextDataset(filepath=sys.argv[1])\n"
+        "with dataset._fs.open(sys.argv[1], 'w') as file:\n"
+        "    file.write('half')\n"
+        "    file.flush()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = tmp_path / "a.txt"
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert killed.returncode == -9
+    assert not path.exists()
+    assert len(list(tmp_path.glob("a.txt.*.partial"))) == 1

@@ -1,0 +1,231 @@
+"""What can happen in an hour: processes are killed, disks fill up, servers die, methods fail."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import mlflow
+import pandas as pd
+import pytest
+
+from conle.datasets.whole import PARTIAL
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
+
+SHORT = "conle.steps=40,repeats=1,folds=3"
+COMMAND = [sys.executable, "-m", "kedro", "run", "--pipelines=conle", "--params"]
+SEVERAL = f"{SHORT},datasets=One+Two"
+
+
+def start(project, parameters, **environment):
+    return subprocess.Popen(
+        [*COMMAND, parameters],
+        cwd=project.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def finish(project, parameters):
+    process = start(project, parameters)
+    output, _ = process.communicate(timeout=300)
+    return process.returncode, output
+
+
+def statuses(project):
+    """Statuses of all MLflow runs; none while the database is being made."""
+    try:
+        with sqlite3.connect(f"file:{project.folder}/mlflow.db?mode=ro", uri=True) as database:
+            return [status for (status,) in database.execute("select status from runs")]
+    except sqlite3.OperationalError:
+        return []
+
+
+def everything_that_loads_is_whole(project):
+    for path in (project.folder / "data").rglob("*.parquet"):
+        if path.is_file():
+            pd.read_parquet(path)
+    for path in (project.folder / "data").rglob("*.csv"):
+        if path.is_file():
+            assert path.read_text().endswith("\n")
+
+
+def results(project):
+    return project.newest("08_reporting/results.parquet").read_bytes()
+
+
+@pytest.fixture
+def several(project, toy_datasets):
+    """A project with two datasets."""
+    for name, (features, labels) in toy_datasets.items():
+        project.write_raw(name, features, labels)
+    return project
+
+
+@pytest.fixture(scope="module")
+def toy_datasets():
+    import numpy as np
+
+    generator = np.random.default_rng(5)
+    return {
+        name: (generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
+        for name in ("One", "Two")
+    }
+
+
+@pytest.fixture(scope="module")
+def unbroken(make_project, toy_datasets):
+    """The results of a run that nothing has happened to."""
+    project = make_project("unbroken")
+    for name, (features, labels) in toy_datasets.items():
+        project.write_raw(name, features, labels)
+    code, output = finish(project, SEVERAL)
+    assert code == 0, output
+    return results(project)
+
+
+def killed_and_resumed(project, moment, sent, unbroken):
+    """Kill a run after so many seconds, then resume it: what it had finished is not done again."""
+    process = start(project, SEVERAL)
+    time.sleep(moment)
+    process.send_signal(sent)
+    process.communicate(timeout=60)
+    everything_that_loads_is_whole(project)
+    finished = {
+        path.parents[2].name + " " + path.parents[3].name
+        for path in project.folder.glob("data/07_model_output/*/*/recover_key.json/*/*.json")
+    }
+    code, output = finish(project, f"{SEVERAL},resume=true")
+    assert code == 0, output
+    assert output.count("Taken from the run of") == len(finished), output
+    assert results(project) == unbroken
+    assert set(statuses(project)) <= {"FINISHED", "KILLED", "FAILED"}
+    assert not list((project.folder / "data").rglob(f"*{PARTIAL}"))
+    return process.returncode, len(finished)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_killed_can_be_resumed(several, unbroken, sent):
+    code, _ = killed_and_resumed(several, 7.0, sent, unbroken)
+    assert code != 0
+
+
+@pytest.mark.long
+def test_twenty_random_moments(make_project, toy_datasets, unbroken):
+    moments = random.Random(0)
+    for number in range(20):
+        project = make_project(f"killed_{number}")
+        for name, (features, labels) in toy_datasets.items():
+            project.write_raw(name, features, labels)
+        moment = moments.uniform(1, 11)
+        code, finished = killed_and_resumed(project, moment, signal.SIGKILL, unbroken)
+        print(f"kill -9 after {moment:.1f} s: status {code}, {finished} of 8 cells were finished")
+
+
+def test_cells_of_other_parameters_data_or_threads_are_not_taken(several):
+    assert finish(several, SEVERAL)[0] == 0
+    for change in ("seed=1", "conle.steps=41", "threads=1", "folds=4"):
+        parameters = ",".join([f"{SEVERAL},resume=true", change])
+        code, output = finish(several, parameters)
+        assert code == 0, output
+        taken = output.count("Taken from the run of")
+        # Steps are ConLE's alone: the references are taken.
+        assert taken == (6 if "steps" in change else 0), (change, output)
+    import numpy as np
+
+    generator = np.random.default_rng(6)
+    several.write_raw("One", generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
+    code, output = finish(several, f"{SEVERAL},resume=true")
+    assert output.count("Taken from the run of") == 4
+    code, output = finish(several, SEVERAL)
+    assert output.count("Taken from the run of") == 0
+
+
+def test_two_runs_at_once(several, unbroken):
+    processes = [start(several, SEVERAL), start(several, f"{SEVERAL},seed=1")]
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    versions = sorted((several.folder / "data/08_reporting/results.parquet").glob("*/*"))
+    assert len(versions) == 2
+    assert sum(path.read_bytes() == unbroken for path in versions) == 1
+    assert statuses(several).count("FINISHED") == 2 * 9
+    everything_that_loads_is_whole(several)
+
+
+def test_a_failing_method_leaves_the_others(several):
+    code, output = finish(several, f"{SEVERAL},conle.learning_rate=1e30")
+    assert code == 1
+    assert "2 of 8 cells have failed, all others are done:" in output
+    assert "One conle: One conle: ConLE diverged" in output
+    assert "Traceback" not in output
+    found = pd.read_parquet(several.newest("08_reporting/results.parquet"))
+    assert set(found["method"]) == {"uniform", "softmax_labels", "label_posterior"}
+    client = mlflow.MlflowClient(f"sqlite:///{several.folder}/mlflow.db")
+    (experiment,) = client.search_experiments(filter_string="name = 'conle'")
+    runs = client.search_runs([experiment.experiment_id])
+    failed = {run.info.run_name for run in runs if run.info.status == "FAILED"}
+    assert failed == {"conle", "One conle", "Two conle"}
+    # What has failed is tried again.
+    code, output = finish(several, f"{SEVERAL},resume=true")
+    assert code == 0, output
+    assert output.count("Taken from the run of") == 6
+    report = several.kedro("run", "--pipelines=report", f"--params={SEVERAL}")
+    assert report.returncode == 0, report.stderr
+
+
+def test_the_report_shows_the_gap_and_its_reason(several):
+    assert finish(several, f"{SEVERAL},conle.learning_rate=1e30")[0] == 1
+    run = several.kedro("run", "--pipelines=report", f"--params={SEVERAL}")
+    assert run.returncode == 0, run.stderr
+    missing = pd.read_csv(several.newest("08_reporting/report/missing.csv"))
+    reasons = missing.set_index(["dataset", "method"])["reason"]
+    assert reasons["One", "conle"].startswith("failed: One conle: ConLE diverged")
+
+
+def test_a_folder_that_cannot_be_written(several):
+    """As on a full or read-only disk: the error of the system is shown, with no traceback."""
+    blocked = several.folder / "data" / "07_model_output" / "One"
+    blocked.mkdir(parents=True)
+    (blocked / "uniform").write_text("in the way")
+    code, output = finish(several, SEVERAL)
+    assert code == 1
+    assert "A file cannot be written or read" in output
+    assert "--params resume=true goes on from there" in output
+    assert "Traceback" not in output
+    (blocked / "uniform").unlink()
+    code, output = finish(several, f"{SEVERAL},resume=true")
+    assert code == 0, output
+
+
+def test_an_mlflow_server_that_is_down(several):
+    local = several.folder / "conf" / "local" / "mlflow.yml"
+    local.write_text("server: {mlflow_tracking_uri: 'http://me:secret@127.0.0.1:9'}\n")
+    code, output = finish(several, SEVERAL)
+    assert code == 1
+    assert "MLflow at http://127.0.0.1:9 does not answer" in output
+    assert "secret" not in output
+    assert "Traceback" not in output
+    assert not (several.folder / "data" / "02_intermediate").exists()
+
+
+def test_a_database_that_is_locked_for_a_while(several, unbroken):
+    assert finish(several, f"{SEVERAL},seed=1")[0] == 0
+    process = start(several, SEVERAL)
+    time.sleep(4)
+    database = sqlite3.connect(several.folder / "mlflow.db", timeout=30)
+    database.execute("begin exclusive")
+    unlock = threading.Timer(8, lambda: None)
+    unlock.start()
+    unlock.join()
+    database.rollback()
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert results(several) == unbroken

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import logging
 import sys
 import traceback
 
@@ -13,6 +14,9 @@ def outcome(arguments):
 
     sys.argv = ["kedro", *arguments]
     output, errors = io.StringIO(), io.StringIO()
+    # Kedro's own handlers write to the terminal they began with.
+    handler = logging.StreamHandler(output)
+    logging.getLogger().addHandler(handler)
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
             main()
@@ -22,9 +26,10 @@ def outcome(arguments):
         except Exception:
             traceback.print_exc()
             code = 1
+    logging.getLogger().removeHandler(handler)
     # As the end of a process would.
     while mlflow.active_run():
-        mlflow.end_run("FAILED")
+        mlflow.end_run("FAILED" if code else "FINISHED")
     return code or 0, output.getvalue(), errors.getvalue()
 
 

@@ -6,10 +6,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 
 import mlflow
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -72,8 +72,6 @@ def several(project, toy_datasets):
 
 @pytest.fixture(scope="module")
 def toy_datasets():
-    import numpy as np
-
     generator = np.random.default_rng(5)
     return {
         name: (generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
@@ -130,23 +128,28 @@ def test_twenty_random_moments(make_project, toy_datasets, unbroken):
         print(f"kill -9 after {moment:.1f} s: status {code}, {finished} of 8 cells were finished")
 
 
-def test_cells_of_other_parameters_data_or_threads_are_not_taken(several):
-    assert finish(several, SEVERAL)[0] == 0
-    for change in ("seed=1", "conle.steps=41", "threads=1", "folds=4"):
-        parameters = ",".join([f"{SEVERAL},resume=true", change])
-        code, output = finish(several, parameters)
-        assert code == 0, output
-        taken = output.count("Taken from the run of")
-        # Steps are ConLE's alone: the references are taken.
-        assert taken == (6 if "steps" in change else 0), (change, output)
-    import numpy as np
+def runs(project, *parameters):
+    """Whole runs, one after the other in one process: exit status and output of each."""
+    outcomes = project.kedro_each(
+        *(("run", "--pipelines=conle", f"--params={given}") for given in parameters)
+    )
+    return [(outcome.returncode, outcome.stdout + outcome.stderr) for outcome in outcomes]
 
+
+def test_cells_of_other_parameters_data_or_threads_are_not_taken(several):
+    changes = ["seed=1", "conle.steps=41", "threads=1", "folds=4"]
+    first, *others = runs(
+        several, SEVERAL, *(f"{SEVERAL},resume=true,{change}" for change in changes)
+    )
+    assert first[0] == 0, first[1]
+    taken = [output.count("Taken from the run of") for _, output in others]
+    # Steps are ConLE's alone: the references are taken.
+    assert taken == [0, 6, 0, 0]
     generator = np.random.default_rng(6)
     several.write_raw("One", generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
-    code, output = finish(several, f"{SEVERAL},resume=true")
-    assert output.count("Taken from the run of") == 4
-    code, output = finish(several, SEVERAL)
-    assert output.count("Taken from the run of") == 0
+    resumed, anew = runs(several, f"{SEVERAL},resume=true", SEVERAL)
+    assert resumed[1].count("Taken from the run of") == 4
+    assert anew[1].count("Taken from the run of") == 0
 
 
 def test_two_runs_at_once(several, unbroken):
@@ -161,33 +164,31 @@ def test_two_runs_at_once(several, unbroken):
 
 
 def test_a_failing_method_leaves_the_others(several):
-    code, output = finish(several, f"{SEVERAL},conle.learning_rate=1e30")
-    assert code == 1
-    assert "2 of 8 cells have failed, all others are done:" in output
-    assert "One conle: One conle: ConLE diverged" in output
-    assert "Traceback" not in output
+    """The report shows the gap with its reason."""
+    failing = f"{SEVERAL},conle.learning_rate=1e30"
+    broken, report = several.kedro_each(
+        ("run", "--pipelines=conle", f"--params={failing}"),
+        ("run", "--pipelines=report", f"--params={failing}"),
+    )
+    assert broken.returncode == 1
+    assert "2 of 8 cells have failed, all others are done:" in broken.stderr
+    assert "One conle: One conle: ConLE diverged" in broken.stderr
+    assert "Traceback" not in broken.stdout + broken.stderr
     found = pd.read_parquet(several.newest("08_reporting/results.parquet"))
     assert set(found["method"]) == {"uniform", "softmax_labels", "label_posterior"}
-    client = mlflow.MlflowClient(f"sqlite:///{several.folder}/mlflow.db")
-    (experiment,) = client.search_experiments(filter_string="name = 'conle'")
-    runs = client.search_runs([experiment.experiment_id])
-    failed = {run.info.run_name for run in runs if run.info.status == "FAILED"}
-    assert failed == {"conle", "One conle", "Two conle"}
-    # What has failed is tried again.
-    code, output = finish(several, f"{SEVERAL},resume=true")
-    assert code == 0, output
-    assert output.count("Taken from the run of") == 6
-    report = several.kedro("run", "--pipelines=report", f"--params={SEVERAL}")
     assert report.returncode == 0, report.stderr
-
-
-def test_the_report_shows_the_gap_and_its_reason(several):
-    assert finish(several, f"{SEVERAL},conle.learning_rate=1e30")[0] == 1
-    run = several.kedro("run", "--pipelines=report", f"--params={SEVERAL}")
-    assert run.returncode == 0, run.stderr
     missing = pd.read_csv(several.newest("08_reporting/report/missing.csv"))
     reasons = missing.set_index(["dataset", "method"])["reason"]
     assert reasons["One", "conle"].startswith("failed: One conle: ConLE diverged")
+    client = mlflow.MlflowClient(f"sqlite:///{several.folder}/mlflow.db")
+    (experiment,) = client.search_experiments(filter_string="name = 'conle'")
+    tracked = client.search_runs([experiment.experiment_id])
+    failed = {run.info.run_name for run in tracked if run.info.status == "FAILED"}
+    assert failed == {"conle", "One conle", "Two conle"}
+    # What has failed is tried again.
+    ((code, output),) = runs(several, f"{SEVERAL},resume=true")
+    assert code == 0, output
+    assert output.count("Taken from the run of") == 6
 
 
 def test_a_folder_that_cannot_be_written(several):
@@ -195,13 +196,13 @@ def test_a_folder_that_cannot_be_written(several):
     blocked = several.folder / "data" / "07_model_output" / "One"
     blocked.mkdir(parents=True)
     (blocked / "uniform").write_text("in the way")
-    code, output = finish(several, SEVERAL)
+    ((code, output),) = runs(several, SEVERAL)
     assert code == 1
     assert "A file cannot be written or read" in output
     assert "--params resume=true goes on from there" in output
     assert "Traceback" not in output
     (blocked / "uniform").unlink()
-    code, output = finish(several, f"{SEVERAL},resume=true")
+    ((code, output),) = runs(several, f"{SEVERAL},resume=true")
     assert code == 0, output
 
 
@@ -222,9 +223,7 @@ def test_a_database_that_is_locked_for_a_while(several, unbroken):
     time.sleep(4)
     database = sqlite3.connect(several.folder / "mlflow.db", timeout=30)
     database.execute("begin exclusive")
-    unlock = threading.Timer(8, lambda: None)
-    unlock.start()
-    unlock.join()
+    time.sleep(8)
     database.rollback()
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output

@@ -9,7 +9,8 @@ import torch
 from conle.datasets.kept import KeptDataset
 from conle.datasets.whole import JSONDataset, ParquetDataset
 from conle.errors import ParameterError
-from conle.pipelines.resuming import content_key, keep_or_make, limited_threads
+from conle.pipelines.resuming import content_key, keep_or_make
+from conle.pipelines.threads import in_threads, limited_threads
 
 TABLE = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
 
@@ -148,3 +149,4 @@ def test_threads_are_limited_and_set_back():
     assert (torch.get_num_threads(), numbers()) == before
     with limited_threads(None):
         assert torch.get_num_threads() == before[0]
+    assert in_threads(2, 1, function=lambda x, *, y: (x, y, numbers()), y=3) == (2, 3, {1})

@@ -11,3 +11,14 @@ def for_cell(function: Callable, **names: Any) -> Callable:
     It keeps the function's own name, which Kedro shows in logs and pictures.
     """
     return update_wrapper(partial(function, **names), function)
+
+
+def around(wrapper: Callable, function: Callable, **bound: Any) -> Callable:
+    """A wrapper that takes a node's function as an argument of its own.
+
+    Its inputs are not the function's, but Kedro is to show the function's name.
+    """
+    wrapped = partial(wrapper, function=function, **bound)
+    # Kedro looks for annotations.
+    wrapped.__name__, wrapped.__annotations__ = function.__name__, {}
+    return wrapped

@@ -5,9 +5,8 @@ import json
 import logging
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,9 @@ from typing import Any
 import click
 import pandas as pd
 from kedro.pipeline import Node
+
+from conle.pipelines import around
+from conle.pipelines.threads import limited_threads
 
 logger = logging.getLogger(__name__)
 
@@ -49,13 +51,8 @@ def resumable(
             default a failure ends the run.
         bound: further arguments of the function, by name.
     """
-    kept_or_made = partial(
-        keep_or_make, function=function, outputs=tuple(outputs), instead=instead, **bound
-    )
-    # Kedro shows the name, and looks for annotations.
-    kept_or_made.__name__, kept_or_made.__annotations__ = function.__name__, {}
     return Node(
-        kept_or_made,
+        around(keep_or_make, function, outputs=tuple(outputs), instead=instead, **bound),
         inputs=[*inputs, "params:threads", "params:resume", f"{namespace}.{name}_kept"],
         outputs=[*(f"{namespace}.{output}" for output in outputs), f"{namespace}.{name}_key"],
         name=name,
@@ -107,27 +104,6 @@ def keep_or_make(
         described |= {"key": None, "failure": failure}
         return *instead(*own, failure=failure, **bound), described
     return *(made if len(outputs) > 1 else (made,)), described
-
-
-@contextmanager
-def limited_threads(threads: int | None) -> Iterator[None]:
-    """Let NumPy, SciPy, scikit-learn and PyTorch use so many threads; None leaves it to them.
-
-    Sums depend, in their last bits, on how many threads share them.
-    """
-    if threads is None:
-        yield
-        return
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with threadpool_limits(threads):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def content_key(

@@ -3,7 +3,7 @@
 from kedro.pipeline import Node, Pipeline
 
 from conle.enhancers.registry import METHODS
-from conle.pipelines import for_cell
+from conle.pipelines import around
 from conle.pipelines.enhance.nodes import (
     apply_model,
     encode_features,
@@ -11,6 +11,7 @@ from conle.pipelines.enhance.nodes import (
     hand_on,
     take_apart,
 )
+from conle.pipelines.threads import in_threads
 from conle.reporting.checks import render_checks
 
 
@@ -48,7 +49,7 @@ def create_pipeline(method: str, apply: bool) -> Pipeline:
                 name="enhance.encode_features",
             ),
             Node(
-                for_cell(fit_and_enhance, method=method),
+                around(in_threads, fit_and_enhance, method=method),
                 inputs=[
                     "enhance.encoded_features",
                     "enhance.encoder",
@@ -57,6 +58,7 @@ def create_pipeline(method: str, apply: bool) -> Pipeline:
                     "params:threshold",
                     "params:device",
                     "params:seed",
+                    "params:threads",
                 ],
                 outputs=made if len(made) > 1 else made[0],
                 name="enhance.fit_and_enhance",

@@ -291,11 +291,13 @@ class PlainErrors:
 def plain_error(error: BaseException | None) -> click.ClickException | None:
     """The error of a user, a disk or MLflow in a chain of errors, as one to be shown."""
     from mlflow.exceptions import MlflowException
+    from safetensors import SafetensorError
 
     while error is not None:
         if isinstance(error, click.ClickException):
             return error
-        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        of_disk = isinstance(error, OSError) and error.errno in DISK_ERRORS
+        if of_disk or (isinstance(error, SafetensorError) and "I/O error" in str(error)):
             return click.ClickException(f"A file cannot be written or read: {error}. {GO_ON}")
         if isinstance(error, MlflowException):
             return click.ClickException(f"MLflow has failed: {error}. {GO_ON}")

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from conle.datasets.whole import PARTIAL
+from conle.enhancers.registry import REFERENCES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 
@@ -189,6 +190,34 @@ def test_a_failing_method_leaves_the_others(several):
     ((code, output),) = runs(several, f"{SEVERAL},resume=true")
     assert code == 0, output
     assert output.count("Taken from the run of") == 6
+
+
+def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(project, toy_datasets):
+    features, distributions = toy_datasets["One"]
+    none_relevant = np.eye(4)[distributions.argmax(axis=1)]
+    none_relevant[7] = 0
+    project.write_raw("One", features, distributions)
+    project.write_raw("Two", features, distributions, logicalLabel=none_relevant)
+    few = ",".join(
+        f"{name}.{setting}"
+        for name in ("conle_posterior", "posterior_pca", "posterior_featureless")
+        for setting in ("sweeps=8", "burn_in=3")
+    )
+    given = f"--params=repeats=1,folds=3,datasets=One+Two,conle_posterior.epochs=2,{few}"
+    broken, report = project.kedro_each(
+        ("run", "--pipelines=posterior", given), ("run", "--pipelines=report", given)
+    )
+    assert broken.returncode == 1
+    assert "Two posterior_pca: no distribution" in broken.stderr
+    assert "Traceback" not in broken.stdout + broken.stderr
+    found = pd.read_parquet(project.newest("08_reporting/results.parquet"))
+    decoders = set(found.loc[found["dataset"] == "One", "method"])
+    assert decoders >= {"conle_posterior", "posterior_pca", "posterior_featureless"}
+    assert "posterior_chosen" in decoders
+    assert set(found.loc[found["dataset"] == "Two", "method"]) == set(REFERENCES)
+    assert report.returncode == 0, report.stderr
+    examined = pd.read_csv(project.newest("08_reporting/report/examination.csv"))
+    assert set(examined["dataset"]) == {"One"}
 
 
 def test_a_folder_that_cannot_be_written(several):

@@ -1,4 +1,5 @@
 import io
+import struct
 
 import numpy as np
 import pytest
@@ -87,6 +88,25 @@ def test_what_is_wrong_is_said(position, value, message):
     content[position : position + len(value)] = value
     with pytest.raises(ValueError, match=message):
         load_v5(bytes(content))
+
+
+def element(kind, content):
+    return struct.pack("<II", kind, len(content)) + content.ljust(-(-len(content) // 8) * 8, b"\0")
+
+
+def test_objects_of_matlab_are_passed_over():
+    """A string object, and the unnamed matrix in which MATLAB keeps its content."""
+    parts = [element(6, struct.pack("<II", 17, 0))]
+    parts += [element(1, text) for text in (b"s", b"MCOS", b"string")]
+    parts.append(written(x=FULL[:1])[128:])
+    hidden = written(s=np.arange(5, dtype=np.uint8))[128:]
+    # A name of one letter stands in the tag: 00010001 and the letter.
+    at = hidden.index(struct.pack("<I", 0x10001))
+    hidden = hidden[:at] + struct.pack("<II", 1, 0) + hidden[at + 8 :]
+    content = written(x=FULL) + element(14, b"".join(parts)) + hidden
+    variables = load_v5(content)
+    np.testing.assert_array_equal(variables["x"], FULL)
+    assert variables["s"].dtype == object
 
 
 def test_two_variables_of_a_name():

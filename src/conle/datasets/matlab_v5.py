@@ -22,8 +22,8 @@ HEADER_BYTES, TAG_BYTES = 128, 8
 INT8, UINT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 2, 5, 6, 14, 15
 # Bytes of a number of each type that numbers can have.
 NUMBERS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
-# Classes of matrices: sparse, and double to uint64.
-SPARSE, NUMERIC = 5, range(6, 16)
+# Classes of matrices: sparse, double to uint64, and objects.
+SPARSE, NUMERIC, OPAQUE = 5, range(6, 16), 17
 IS_COMPLEX = 0x800
 
 Element = tuple[int, bytes]
@@ -59,11 +59,11 @@ def load_v5(content: bytes) -> dict[str, Any]:
             kind, data = inner[0]
         if kind != MATRIX:
             raise ValueError(f"it has an element of type {kind}, not a variable")
-        # A matrix without anything stands for an empty cell.
         name, is_numeric = _checked_variable(list(_elements(data, order)), order)
         if name in numeric | others:
             raise ValueError(f"it has two variables {name!r}")
-        (numeric if is_numeric else others).add(name)
+        if name:
+            (numeric if is_numeric else others).add(name)
     variables = {}
     if numeric:
         read = loadmat(io.BytesIO(content), variable_names=sorted(numeric))
@@ -103,19 +103,25 @@ def _checked_variable(elements: list[Element], order: str) -> tuple[str, bool]:
     Raises:
         ValueError: its elements are not those of such a variable.
     """
-    if len(elements) < 3:
-        raise ValueError("a variable has no name")
-    (flags_kind, flags), (shape_kind, shape_data), (name_kind, name) = elements[:3]
-    if (flags_kind, len(flags)) != (UINT32, 8) or shape_kind != INT32 or len(shape_data) % 4:
+    if len(elements) < 3 or (elements[0][0], len(elements[0][1])) != (UINT32, 8):
         raise ValueError("the head of a variable is damaged")
-    if name_kind not in (INT8, UINT8) or not name:
+    (flag,) = struct.unpack_from(f"{order}I", elements[0][1])
+    matrix_class, parts = flag & 0xFF, 2 if flag & IS_COMPLEX else 1
+    # Objects of MATLAB's newer classes have no shape.
+    (shape_kind, shape_data), (name_kind, name) = (
+        ((INT32, bytes(8)), elements[1]) if matrix_class == OPAQUE else elements[1:3]
+    )
+    if shape_kind != INT32 or len(shape_data) % 4:
+        raise ValueError("the head of a variable is damaged")
+    if name_kind not in (INT8, UINT8):
         raise ValueError("the name of a variable is damaged")
-    (flag,) = struct.unpack_from(f"{order}I", flags)
     shape = struct.unpack(f"{order}{len(shape_data) // 4}i", shape_data)
     if len(shape) < 2 or min(shape) < 0:
         raise ValueError("the shape of a variable is damaged")
     named = name.decode("ascii")
-    matrix_class, parts = flag & 0xFF, 2 if flag & IS_COMPLEX else 1
+    if not named:
+        # What MATLAB keeps of objects for itself.
+        return named, False
     held = elements[3:]
     if matrix_class == SPARSE:
         rows, columns = held[:2] if len(held) == 2 + parts else (None, None)

@@ -45,11 +45,11 @@ def examination_table(
         one level, covered (share of the true degrees in their 90 % intervals) and interval_width.
         Cells that no run has made are left out.
     """
-    by_dataset = {choice["dataset"]: choice for choice in choices if choice is not None}
+    by_dataset = {own["dataset"]: own for own in choices if own is not None and own["chosen"]}
     rows = []
     for (dataset, method), agreement in agreements.items():
         coverage, choice = coverages[dataset, method], by_dataset.get(dataset)
-        if agreement is None or coverage is None or choice is None:
+        if any(own is None or own.empty for own in (agreement, coverage)) or choice is None:
             continue
         one = agreement[agreement["start_levels"] == "one"]
         different = agreement[agreement["start_levels"] == "different"]

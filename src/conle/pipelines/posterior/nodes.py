@@ -63,6 +63,11 @@ def choose_representation(
     }
 
 
+def nothing_chosen(*_: Any, dataset: str, failure: str) -> tuple[dict[str, Any]]:
+    """What `choose_representation` returns where a decoder has failed: no choice."""
+    return ({"dataset": dataset, "chosen": None, "log_likelihood": {}, "failure": failure},)
+
+
 def inner_split(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Nine tenths of all rows, in a random order, and the other tenth."""
     order = np.random.default_rng(seed).permutation(samples)
@@ -134,6 +139,18 @@ def draw_held_out(
     )
 
 
+def nothing_drawn(
+    features: pd.DataFrame, logical_labels: pd.DataFrame, *_: Any, **__: Any
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """What `draw_held_out` returns, without rows: of a decoder that has failed."""
+    columns = (
+        ["sample", "label", "r_hat", "bulk_ess", "tail_ess", "start_levels"],
+        ["sample", "label", "mean", "low", "high", "logical"],
+        ["sample", "chain", "draw", *logical_labels.columns],
+    )
+    return tuple(pd.DataFrame(columns=own) for own in columns)
+
+
 def _agreement(draws: np.ndarray) -> pd.DataFrame:
     """R-hat and effective sample sizes of chains x draws x samples x labels."""
     from arviz_stats.base import array_stats
@@ -180,6 +197,8 @@ def compare_intervals(
     Returns:
         The intervals with the columns dataset, method and true.
     """
+    if intervals.empty:
+        return pd.DataFrame(columns=["dataset", "method", *intervals.columns, "true"])
     true = label_distributions.rename_axis("sample").reset_index()
     true = true.melt("sample", var_name="label", value_name="true")
     beside = intervals.merge(true, on=["sample", "label"], how="left", validate="one_to_one")
@@ -191,12 +210,14 @@ def compare_intervals(
 def take_chosen(
     choice: Mapping[str, Any], *outputs: pd.DataFrame | Mapping[str, float]
 ) -> tuple[pd.DataFrame, Mapping[str, float]]:
-    """Take over what the chosen method recovered, and what it cost.
+    """Take over what the chosen method recovered, and what it cost; nothing if none was chosen.
 
     Args:
         choice: as `choose_representation` gives it.
         outputs: recovered and cost of each of `POSTERIORS`.
     """
+    if choice["chosen"] is None:
+        return outputs[0][:0], {"failure": f"no representation was chosen: {choice['failure']}"}
     chosen = POSTERIORS.index(choice["chosen"])
     return outputs[2 * chosen], outputs[2 * chosen + 1]
 

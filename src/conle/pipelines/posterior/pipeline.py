@@ -10,6 +10,8 @@ from conle.pipelines.posterior.nodes import (
     choose_representation,
     compare_intervals,
     draw_held_out,
+    nothing_chosen,
+    nothing_drawn,
     take_chosen,
     take_over,
 )
@@ -51,6 +53,7 @@ def create_pipeline(datasets: Sequence[str], degree_floors: Mapping[str, float])
                 name="choose_representation",
                 namespace=dataset,
                 tags=["method", dataset],
+                instead=nothing_chosen,
                 dataset=dataset,
             ),
             Node(
@@ -91,6 +94,7 @@ def _examine(dataset: str, method: str) -> list[Node]:
             name="draw_held_out",
             namespace=cell,
             tags=["method", dataset, method],
+            instead=nothing_drawn,
             dataset=dataset,
             method=method,
         ),

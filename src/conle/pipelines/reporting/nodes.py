@@ -191,7 +191,7 @@ def present_posterior(
         for dataset, own in zip(
             datasets, zip(artifacts[::2], artifacts[1::2], strict=True), strict=True
         )
-        if own[0] is not None and own[1] is not None
+        if not any(table is None or table.empty for table in own)
     }
     if not there:
         return _absent("posterior")

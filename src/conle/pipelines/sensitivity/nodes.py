@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from conle.pipelines.evaluation.nodes import summarise
+from conle.pipelines.evaluation.nodes import scores_of_all, summarise
 
 SENSITIVITY_COLUMNS = ["dataset", "parameter", "setting", "measure", "mean", "std", "folds"]
 
@@ -22,7 +22,7 @@ def collect_sensitivity(
     Returns:
         Columns dataset, parameter, setting, measure, mean, std, folds.
     """
-    summary = summarise(pd.concat(scores, ignore_index=True))
+    summary = summarise(scores_of_all(scores))
     summary["parameter"] = summary["method"].map(lambda cell: settings[cell][0])
     summary["setting"] = summary["method"].map(lambda cell: settings[cell][1])
     return summary[SENSITIVITY_COLUMNS]

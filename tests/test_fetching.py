@@ -121,6 +121,13 @@ def test_a_wrong_file(server, tmp_path):
     assert cached(tmp_path) == []
 
 
+def test_a_server_that_sends_without_end(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(fetching, "LARGEST_FILE", 100_000)
+    with pytest.raises(RawFileError, match="sends more than 100,000 bytes: it is no such file"):
+        fetch(server.url, "a.mat", SHA256, None, patience=PATIENCE)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
 def test_nobody_listens(server):
     server.shutdown()
     server.server_close()

@@ -187,3 +187,12 @@ def test_damaged_bytes_end_in_a_message_or_in_distributions(small_file, position
         return
     assert np.isfinite(features.to_numpy()).all()
     np.testing.assert_allclose(distributions.sum(axis=1), 1, atol=1e-9)
+
+
+def test_a_configuration_that_would_build_an_object(project, trap):
+    local = project.folder / "conf" / "local" / "parameters.yml"
+    local.write_text(f"seed: !!python/object/apply:os.mkdir ['{trap[0]}']\n")
+    run = project.kedro("run", "--pipelines=ingestion")
+    assert run.returncode == 1
+    assert "Error: the configuration cannot be read" in run.stderr
+    assert "Traceback" not in run.stderr

@@ -12,6 +12,8 @@ from conle.errors import RawFileError
 BYTES_AT_A_TIME = 2**16
 # Seconds to connect, and between two pieces of a file.
 PATIENCE = (10.0, 30.0)
+# Hundreds of times as large as the largest of the benchmark's: a server may send without end.
+LARGEST_FILE = 2**30
 ATTEMPTS = 3
 
 OnBytes = Callable[[int, int | None], None]
@@ -102,9 +104,14 @@ def _download(
         whole = None if length is None else there + int(length)
         with partial.open("ab" if resumed else "wb") as file:
             for piece in response.iter_content(BYTES_AT_A_TIME):
-                file.write(piece)
                 there += len(piece)
+                if there > LARGEST_FILE:
+                    break
+                file.write(piece)
                 if on_bytes is not None:
                     on_bytes(there, whole)
+    if there > LARGEST_FILE:
+        partial.unlink()
+        raise RawFileError(f"{url} sends more than {LARGEST_FILE:,} bytes: it is no such file")
     if whole is not None and there < whole:
         raise EOFError(f"cut off after {there} of {whole} bytes")

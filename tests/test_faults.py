@@ -192,6 +192,20 @@ def test_a_failing_method_leaves_the_others(several):
     assert output.count("Taken from the run of") == 6
 
 
+@pytest.mark.parametrize("pipeline", ["convergence", "sensitivity"])
+def test_every_training_that_fails_is_said(several, pipeline):
+    """With nothing left to show, the run ends in that message."""
+    given = (
+        "repeats=1,folds=3,conle.learning_rate=1e30,convergence.epochs=2,sensitivity.steps=20,"
+        "convergence.datasets=One+Two,sensitivity.datasets=One"
+    )
+    (outcome,) = several.kedro_each(("run", f"--pipelines={pipeline}", f"--params={given}"))
+    assert outcome.returncode == 1
+    assert "nothing was recovered: every method has failed" in outcome.stderr
+    assert outcome.stdout.count("ConLE diverged") == (2 if pipeline == "convergence" else 14)
+    assert "Traceback" not in outcome.stdout + outcome.stderr
+
+
 def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(project, toy_datasets):
     features, distributions = toy_datasets["One"]
     none_relevant = np.eye(4)[distributions.argmax(axis=1)]

@@ -7,8 +7,16 @@ import pandas as pd
 
 from conle.enhancers.registry import make_enhancer
 from conle.measures import score
-from conle.pipelines.recovery.nodes import curves_table, folds_of, progress_bar, splits_of
+from conle.pipelines.evaluation.nodes import scores_of_all
+from conle.pipelines.recovery.nodes import (
+    curves_table,
+    folds_of,
+    named_errors,
+    progress_bar,
+    splits_of,
+)
 
+EPOCH_COLUMNS = ["repeat", "fold", "epoch"]
 CONVERGENCE_COLUMNS = ["dataset", "quantity", "epoch", "mean", "std", "folds"]
 
 
@@ -40,6 +48,9 @@ def trace_training(
     Returns:
         Columns repeat, fold, epoch, sample and one per label: the recovered test rows after each
         epoch; and the terms of the objective, columns quantity, repeat, fold, epoch, value.
+
+    Raises:
+        ParameterError: the training diverged.
     """
     folds = folds[folds["repeat"] <= repeats]
     splits = splits_of(folds, len(features))
@@ -55,7 +66,8 @@ def trace_training(
         device=device,
         seed=seed,
     )
-    with progress_bar(f"{dataset} convergence") as on_progress:
+    description = f"{dataset} convergence"
+    with named_errors(description), progress_bar(description) as on_progress:
         recovery = enhancer.recover_folds(
             features.to_numpy(), logical_labels.to_numpy(), splits, on_progress
         )
@@ -73,9 +85,17 @@ def trace_training(
     )
     curves = curves_table(recovery, folds_of(folds))
     curves["epoch"] = (curves.pop("step") - 1) // batches + 1
-    keys = ["quantity", "repeat", "fold", "epoch"]
+    keys = ["quantity", *EPOCH_COLUMNS]
     curves = curves.groupby(keys, sort=False, as_index=False)["value"].mean()
-    return recovered[["repeat", "fold", "epoch", "sample", *logical_labels.columns]], curves
+    return recovered[[*EPOCH_COLUMNS, "sample", *logical_labels.columns]], curves
+
+
+def nothing_traced(
+    features: pd.DataFrame, logical_labels: pd.DataFrame, *_: Any, **__: Any
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What `trace_training` returns, without rows: of a training that has failed."""
+    recovered = pd.DataFrame(columns=[*EPOCH_COLUMNS, "sample", *logical_labels.columns])
+    return recovered, pd.DataFrame(columns=["quantity", *EPOCH_COLUMNS, "value"])
 
 
 def score_epochs(
@@ -96,10 +116,12 @@ def score_epochs(
     Returns:
         Columns dataset, quantity (a term of the objective or a measure), epoch, mean, std, folds.
     """
+    if recovered_by_epoch.empty:
+        return pd.DataFrame(columns=CONVERGENCE_COLUMNS)
     labels = list(label_distributions.columns)
     scores = [
         {"quantity": measure, "epoch": epoch, "value": value}
-        for (_, _, epoch), test in recovered_by_epoch.groupby(["repeat", "fold", "epoch"])
+        for (_, _, epoch), test in recovered_by_epoch.groupby(EPOCH_COLUMNS)
         for measure, value in score(
             label_distributions.loc[test["sample"], labels].to_numpy(), test[labels].to_numpy()
         ).items()
@@ -112,7 +134,7 @@ def score_epochs(
 
 def collect_convergence(*tables: pd.DataFrame) -> pd.DataFrame:
     """Put the tables of all datasets into one."""
-    return pd.concat(tables, ignore_index=True)
+    return scores_of_all(tables)
 
 
 def draw_convergence(convergence: pd.DataFrame) -> Any:

@@ -107,7 +107,7 @@ def killed_and_resumed(project, moment, sent, unbroken):
     assert output.count("Taken from the run of") == len(finished), output
     assert results(project) == unbroken
     assert set(statuses(project)) <= {"FINISHED", "KILLED", "FAILED"}
-    assert not list((project.folder / "data").rglob(f"*{PARTIAL}"))
+    assert not list((project.folder / "data").rglob(PARTIAL))
     return process.returncode, len(finished)
 
 

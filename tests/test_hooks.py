@@ -1,15 +1,19 @@
 import errno
-import os
+import pickle
 import platform
 
 import click
+import pandas as pd
 import pytest
-from kedro.io import DatasetError
+from kedro.io import DataCatalog, DatasetError
+from kedro.io.core import Version
+from kedro.pipeline import Node, Pipeline
 from mlflow.exceptions import MlflowException
 from safetensors import SafetensorError
 
+from conle.datasets.whole import CSVDataset
 from conle.errors import DataError
-from conle.hooks import is_alive, plain_error, this_process, without_password
+from conle.hooks import SharedFolder, plain_error, without_password
 
 
 def wrapped(error):
@@ -43,15 +47,34 @@ def test_errors_of_the_program_are_left(error):
     assert plain_error(wrapped(error)) is None
 
 
-def test_processes():
-    assert is_alive(this_process())
-    host, number, began = this_process().rsplit(" ", 2)
-    assert (host, int(number)) == (platform.node(), os.getpid())
-    assert not is_alive(f"{host} {number} {float(began) - 100:.2f}")
-    assert not is_alive(f"{host} {2**22 + 1} {began}")
-    assert is_alive(f"elsewhere {number} {began}")
-
-
 def test_addresses_are_shown_without_a_password():
     assert without_password("https://me:secret@host:5000/x") == "https://host:5000/x"
     assert without_password("sqlite:////a/b@c/mlflow.db") == "sqlite:////a/b@c/mlflow.db"
+
+
+def test_a_run_reads_what_it_has_written_itself(tmp_path):
+    """And not what another run has written meanwhile; also in a worker, which did not write it."""
+    path = str(tmp_path / "data" / "table.csv")
+    own, other = (
+        CSVDataset(filepath=path, save_args={"index": False}, version=Version(None, version))
+        for version in ("2026-01-01T00.00.00.000Z", "2026-01-01T00.00.01.000Z")
+    )
+    catalog = DataCatalog({"table": own})
+    SharedFolder().before_pipeline_run(
+        {"project_path": str(tmp_path)}, Pipeline([Node(lambda: None, None, "table")]), catalog
+    )
+    worker = pickle.loads(pickle.dumps(own))
+    catalog.save("table", pd.DataFrame({"a": [1]}))
+    other.save(pd.DataFrame({"a": [2]}))
+    assert catalog.load("table")["a"].tolist() == [1]
+    assert worker.load()["a"].tolist() == [1]
+
+
+def test_a_run_removes_what_a_dead_one_has_left(tmp_path):
+    for folder in (tmp_path, tmp_path / "data" / "deep"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"a~{platform.node()}_{2**22 + 1}_1.00.partial").write_text("half")
+    SharedFolder().before_pipeline_run(
+        {"project_path": str(tmp_path)}, Pipeline([]), DataCatalog({})
+    )
+    assert not list(tmp_path.rglob("*.partial"))

@@ -6,7 +6,6 @@ import os
 import pickle
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -15,6 +14,7 @@ import skops.io
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from matlab_7_3 import write_hdf5
 from safetensors.numpy import save_file
 from scipy.io import savemat
 from sklearn.pipeline import FunctionTransformer
@@ -165,9 +165,7 @@ def small_file(request, tmp_path_factory):
     if request.param == "v5":
         savemat(path, variables)
     else:
-        with h5py.File(path, "w") as file:
-            for name, matrix in variables.items():
-                file.create_dataset(name, data=matrix.T).attrs["MATLAB_class"] = np.bytes_("double")
+        write_hdf5(path, userblock=0, **variables)
     return path
 
 

@@ -5,7 +5,6 @@ import errno
 import json
 import logging
 import os
-import platform
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,6 @@ from typing import Any
 
 import click
 import pandas as pd
-import psutil
 from kedro.config import MissingConfigException, OmegaConfigLoader
 from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
@@ -30,11 +28,12 @@ from yaml import YAMLError
 
 from conle.datasets.environment import git_commit
 from conle.datasets.if_there import IfThere
-from conle.datasets.whole import PARTIAL
+from conle.datasets.whole import PARTIAL, partial_name, remove_left_over
 from conle.enhancers.registry import METHODS, RUN_SETTINGS, TITLES, make_enhancer, suggestion
 from conle.errors import FailedCellsError, ParameterError, RawFileError
 from conle.measures import MEASURES
 from conle.options import PAPER_DATASETS, RunOptions, set_run_parameters
+from conle.processes import is_alive, this_process
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +82,7 @@ PACKAGE = __name__.split(".")[0]
 
 
 class RunParameters:
-    """Checks the parameters and the raw files before any work."""
+    """Checks the parameters, the tracking and the raw files before any work."""
 
     @hook_impl(tryfirst=True)
     def after_context_created(self, context: KedroContext) -> None:
@@ -96,8 +95,7 @@ class RunParameters:
         self._refuse_unknown(context, parameters)
         self._prepare_tracking(context.config_loader["mlflow"]["server"]["mlflow_tracking_uri"])
         RunOptions.from_parameters(parameters)
-        self._project = Path(context.project_path)
-        set_run_parameters(parameters, self._project)
+        set_run_parameters(parameters, Path(context.project_path))
         # Kedro keeps the pipelines of an earlier session in this process, with other datasets.
         pipelines.configure(f"{PACKAGE}.pipeline_registry")
         self._refuse_selection()
@@ -128,7 +126,7 @@ class RunParameters:
         # MLflow makes its tables one by one: two runs would do so at once, a killed one half.
         with FileLock(f"{path}.lock"):
             if not path.exists():
-                partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+                partial = Path(partial_name(path))
                 MlflowClient(f"sqlite:///{partial.as_posix()}").search_experiments()
                 partial.replace(path)
 
@@ -153,8 +151,6 @@ class RunParameters:
     @hook_impl(tryfirst=True)
     def before_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
         """Check hyperparameters and raw files of the nodes that will run."""
-        self._remove_partial_files()
-        self._pin_versions(pipeline, catalog)
         for node in pipeline.nodes:
             bound = getattr(node.func, "keywords", {})
             if "method" not in node.tags or "method" not in bound:
@@ -202,23 +198,6 @@ class RunParameters:
                 + "\nkedro run makes them all; --pipeline=conle and --pipeline=baselines those of "
                 "their methods."
             )
-
-    def _remove_partial_files(self) -> None:
-        """What a process that was killed did not write to its end."""
-        written = (self._project / "data").rglob(f"*{PARTIAL}")
-        for path in (*self._project.glob(f"*{PARTIAL}"), *written):
-            process = path.name.removesuffix(PARTIAL).rpartition(".")[2]
-            if not (process.isdecimal() and psutil.pid_exists(int(process))):
-                path.unlink(missing_ok=True)
-
-    @staticmethod
-    def _pin_versions(pipeline: Pipeline, catalog: CatalogProtocol) -> None:
-        """Read what this run has written, even where another run writes at the same time."""
-        for name in pipeline.all_outputs():
-            dataset = catalog.get(name)
-            if isinstance(dataset, AbstractVersionedDataset) and dataset._version:
-                written = dataset.resolve_save_version()
-                dataset._version = Version(written, written)
 
     def _missing_message(self, missing: list[str]) -> str:
         files = "\n".join(f"  {self._raw_dir}/{name}.mat" for name in missing)
@@ -271,6 +250,23 @@ class RunParameters:
                 )
             if name not in own and get_close_matches(name, own, n=1, cutoff=0.8):
                 raise ParameterError(f"there is no parameter {name!r}{suggestion(name, own)}")
+
+
+class SharedFolder:
+    """Lets a run share its project with others, and with those that were killed."""
+
+    @hook_impl
+    def before_pipeline_run(
+        self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
+        """Remove what was left half-written; read what this run writes, not what another does."""
+        project = Path(run_params["project_path"])
+        remove_left_over([*project.glob(PARTIAL), *(project / "data").rglob(PARTIAL)])
+        for name in pipeline.all_outputs():
+            dataset = catalog.get(name)
+            if isinstance(dataset, AbstractVersionedDataset) and dataset._version:
+                written = dataset.resolve_save_version()
+                dataset._version = Version(written, written)
 
 
 class PlainErrors:
@@ -695,23 +691,6 @@ def checks_table(checks: pd.DataFrame) -> Any:
     for row in checks.itertuples():
         table.add_row(row.check, f"{row.value:.{0 if row.value.is_integer() else 4}f}")
     return table
-
-
-def this_process() -> str:
-    """The host, the number of this process and when it began, which together are its own."""
-    process = psutil.Process()
-    return f"{platform.node()} {process.pid} {process.create_time():.2f}"
-
-
-def is_alive(process: str) -> bool:
-    """Whether a process, as `this_process` describes it, may still run; of another host it may."""
-    host, number, began = process.rsplit(" ", 2)
-    if host != platform.node():
-        return True
-    try:
-        return f"{psutil.Process(int(number)).create_time():.2f}" == began
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _cell(node: Node) -> tuple[str, str]:

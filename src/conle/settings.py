@@ -15,9 +15,17 @@ from conle.hooks import (
     PlainErrors,
     RunParameters,
     RunReport,
+    SharedFolder,
 )
 
-HOOKS = (RunParameters(), ExperimentTracking(), ModelLogging(), RunReport(), PlainErrors())
+HOOKS = (
+    RunParameters(),
+    SharedFolder(),
+    ExperimentTracking(),
+    ModelLogging(),
+    RunReport(),
+    PlainErrors(),
+)
 
 
 def _project_folder() -> str:
@@ -30,7 +38,7 @@ def _package_folder() -> str:
     return Path(__file__).parent.as_posix()
 
 
-# torch, MLflow and scikit-learn make a million objects that live as long as the run. Searching them
+# torch, MLflow and scikit-learn make very many objects that live as long as the run. Searching them
 # for garbage again and again, and once more at the end, takes a third of a short run's time.
 gc.set_threshold(100_000, 20, 20)
 atexit.register(gc.freeze)

@@ -1,7 +1,7 @@
-import h5py
 import numpy as np
 import pytest
 import scipy.sparse
+from matlab_7_3 import write_hdf5
 from scipy.io import savemat
 
 from conle.datasets.benchmark_mat import BenchmarkMatDataset
@@ -52,39 +52,21 @@ def test_missing_file(tmp_path):
         BenchmarkMatDataset(filepath=str(tmp_path / "nothing.mat")).load()
 
 
-def write_hdf5(path, userblock=512, **variables):
-    """As MATLAB writes v7.3: transposed, each with its class."""
-    with h5py.File(path, "w", userblock_size=userblock) as file:
-        for name, matrix in variables.items():
-            if scipy.sparse.issparse(matrix):
-                group = file.create_group(name)
-                for part, values in (
-                    ("data", matrix.data),
-                    ("ir", matrix.indices.astype("uint64")),
-                    ("jc", matrix.indptr.astype("uint64")),
-                ):
-                    group.create_dataset(part, data=values)
-                group.attrs["MATLAB_class"] = np.bytes_("double")
-                group.attrs["MATLAB_sparse"] = np.uint64(matrix.shape[0])
-            else:
-                file.create_dataset(name, data=matrix.T)
-                file[name].attrs["MATLAB_class"] = np.bytes_("double")
-    return BenchmarkMatDataset(filepath=str(path))
-
-
 @pytest.mark.parametrize("userblock", [0, 512])
 def test_matlab_7_3_file(tmp_path, userblock):
     features = np.arange(12.0).reshape(4, 3)
     sparse = scipy.sparse.csc_matrix([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     path = tmp_path / "new.mat"
-    variables = write_hdf5(path, userblock, features=features, logicalLabel=sparse).load()
+    write_hdf5(path, userblock, features=features, logicalLabel=sparse)
+    variables = BenchmarkMatDataset(filepath=str(path)).load()
     np.testing.assert_array_equal(variables["features"], features)
     np.testing.assert_array_equal(variables["logicalLabel"], sparse.toarray())
 
 
 def test_damaged_matlab_7_3_file(tmp_path):
     path = tmp_path / "new.mat"
-    dataset = write_hdf5(path, features=np.random.default_rng(0).normal(size=(200, 30)))
+    dataset = BenchmarkMatDataset(filepath=str(path))
+    write_hdf5(path, features=np.random.default_rng(0).normal(size=(200, 30)))
     content = path.read_bytes()
     for damaged in (content[:600], content[: len(content) // 2], content[:520] + bytes(400)):
         path.write_bytes(damaged)
@@ -96,11 +78,11 @@ def test_damaged_matlab_7_3_file(tmp_path):
 
 
 def test_a_name_of_a_matlab_7_3_file_that_is_no_text(tmp_path):
-    dataset = write_hdf5(tmp_path / "toy.mat", features=np.eye(2))
     path = tmp_path / "toy.mat"
+    write_hdf5(path, features=np.eye(2))
     path.write_bytes(path.read_bytes().replace(b"features", b"feat\xffres"))
     with pytest.raises(RawFileError, match="the name of a variable is no text"):
-        dataset.load()
+        BenchmarkMatDataset(filepath=str(path)).load()
 
 
 @pytest.mark.parametrize(

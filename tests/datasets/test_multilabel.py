@@ -1,7 +1,7 @@
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from matlab_7_3 import write_hdf5
 from scipy.io import savemat
 from scipy.sparse import csc_matrix
 
@@ -125,10 +125,7 @@ def test_matlab(tmp_path, labels):
 
 def test_matlab_7_3(tmp_path):
     path = tmp_path / "toy.mat"
-    with h5py.File(path, "w", userblock_size=512) as file:
-        for name, matrix in (("features", np.arange(12.0).reshape(3, 4)), ("labels", LABELS)):
-            file.create_dataset(name, data=np.asarray(matrix, dtype=float).T)
-            file[name].attrs["MATLAB_class"] = np.bytes_("double")
+    write_hdf5(path, features=np.arange(12.0).reshape(3, 4), labels=LABELS)
     features, found = load(path)
     np.testing.assert_array_equal(features, np.arange(12.0).reshape(3, 4))
     np.testing.assert_array_equal(found, LABELS)

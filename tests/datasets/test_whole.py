@@ -1,4 +1,3 @@
-import os
 import pickle
 import subprocess
 import sys
@@ -8,7 +7,8 @@ import pandas as pd
 import pytest
 from kedro.io.core import Version
 
-from conle.datasets.whole import CSVDataset, TextDataset, WholeFiles
+from conle.datasets.whole import PARTIAL, CSVDataset, TextDataset, WholeFiles, remove_left_over
+from conle.processes import this_process
 
 
 def test_a_file_has_its_name_when_it_is_written(tmp_path):
@@ -16,7 +16,7 @@ def test_a_file_has_its_name_when_it_is_written(tmp_path):
     path = tmp_path / "a.txt"
     with files.open(str(path), "w") as file:
         file.write("half")
-        assert [found.name for found in tmp_path.iterdir()] == [f"a.txt.{os.getpid()}.partial"]
+        assert [found.name for found in tmp_path.iterdir()] == [f"a.txt~{this_process()}.partial"]
     assert path.read_text() == "half"
     assert files.exists(str(path))
     with files.open(str(path)) as file:
@@ -69,4 +69,22 @@ def test_a_killed_process_leaves_no_file_that_loads(tmp_path):
     killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
     assert killed.returncode == -9
     assert not path.exists()
-    assert len(list(tmp_path.glob("a.txt.*.partial"))) == 1
+    (partial,) = tmp_path.glob(PARTIAL)
+    assert partial.name.startswith("a.txt~")
+    remove_left_over(tmp_path.glob(PARTIAL))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_what_the_dead_have_left_is_removed(tmp_path):
+    """Nothing is known of processes on other hosts."""
+    host, number, began = this_process().rsplit("_", 2)
+    dead = f"{host}_{number}_{float(began) - 100:.2f}"
+    for process in (this_process(), f"elsewhere_{number}_{began}", dead):
+        (tmp_path / f"a.csv~{process}.partial").write_text("half")
+        (tmp_path / f"model~{process}.partial").mkdir()
+        (tmp_path / f"model~{process}.partial" / "model.json").write_text("{}")
+    (tmp_path / "b.partial").write_text("a file of the user's")
+    remove_left_over(tmp_path.rglob(PARTIAL))
+    left = {path.name for path in tmp_path.iterdir()}
+    assert len(left) == 5
+    assert not any(dead in name for name in left)

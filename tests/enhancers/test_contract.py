@@ -3,22 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from short_training import SHORT
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conle.enhancers.registry import FLOORS, METHODS, POSTERIORS, make_enhancer
-
-# Any 0/1 labels only order degrees; the threshold model has tests of its own.
-FEW_SWEEPS = {"sweeps": 8, "burn_in": 3, "threshold_model": False}
-SHORT = {
-    "conle": {"steps": 20},
-    "levi_mlp": {"epochs": 5},
-    "conle_posterior": {"epochs": 3, **FEW_SWEEPS},
-    "posterior_pca": FEW_SWEEPS,
-    "posterior_featureless": FEW_SWEEPS,
-}
 
 DECODERS = {*POSTERIORS, *FLOORS}
 

@@ -3,6 +3,7 @@ import logging
 import numpy as np
 import pandas as pd
 import pytest
+from short_training import SHORT
 
 from conle.datasets.fitted_model import FittedModelDataset
 from conle.enhancers.registry import METHODS
@@ -73,14 +74,6 @@ def test_infinity_is_named(table):
 
 
 INDUCTIVE = [name for name, method in METHODS.items() if not method.transductive]
-FEW = {"sweeps": 8, "burn_in": 3, "threshold_model": False}
-SHORT = {
-    "conle": {"steps": 20},
-    "levi_mlp": {"epochs": 2},
-    "conle_posterior": {"epochs": 3, **FEW},
-    "posterior_pca": FEW,
-    "posterior_featureless": FEW,
-}
 
 
 @pytest.mark.filterwarnings("ignore:ConLE. in .* folds no recovered")

@@ -9,6 +9,7 @@ from typing import Any
 
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
 
+from conle.datasets.whole import partial_name
 from conle.enhancers.registry import make_enhancer
 from conle.errors import RawFileError
 from conle.fitted_model import FittedModel
@@ -55,7 +56,7 @@ class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
         """Write the model; a reader finds all of it or none."""
         folder = Path(self._get_save_path())
         folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = folder.with_name(f".{folder.name}.partial")
+        temporary = Path(partial_name(folder))
         temporary.mkdir()
         try:
             write_model(data, temporary)

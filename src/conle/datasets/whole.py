@@ -1,8 +1,9 @@
 """Artifacts that are there whole or not at all, whatever ends the process that writes them."""
 
-import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import kedro_datasets.json
@@ -11,7 +12,29 @@ import kedro_datasets.pandas
 import kedro_datasets.text
 import kedro_datasets_experimental.safetensors
 
-PARTIAL = ".partial"
+from conle.processes import is_alive, this_process
+
+PARTIAL = "*~*.partial"
+
+
+def partial_name(path: str | Path) -> str:
+    """The name of a file or folder while this process writes it."""
+    return f"{path}~{this_process()}.partial"
+
+
+def remove_left_over(partial: Iterable[Path]) -> None:
+    """Remove what processes that are no more did not write to its end.
+
+    Args:
+        partial: files and folders that match `PARTIAL`.
+    """
+    for path in partial:
+        if is_alive(path.name.rpartition("~")[2].removesuffix(".partial")):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 class WholeFiles:
@@ -39,8 +62,7 @@ class WholeFiles:
 
     @contextmanager
     def _written(self, path: str, mode: str, **options: Any) -> Iterator[IO]:
-        # Named after the process: what a dead one has left can be told from what is being written.
-        partial = f"{path}.{os.getpid()}{PARTIAL}"
+        partial = partial_name(path)
         try:
             with self._files.open(partial, mode, **options) as file:
                 yield file

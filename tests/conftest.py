@@ -122,3 +122,20 @@ def artificial_run(make_project) -> tuple[Project, subprocess.CompletedProcess]:
     """A project after a short run on Artificial; tests must not change it."""
     project = make_project("artificial")
     return project, project.run()
+
+
+@pytest.fixture
+def several(project, toy_datasets):
+    """A project with two datasets."""
+    for name, (features, labels) in toy_datasets.items():
+        project.write_raw(name, features, labels)
+    return project
+
+
+@pytest.fixture(scope="session")
+def toy_datasets():
+    generator = np.random.default_rng(5)
+    return {
+        name: (generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
+        for name in ("One", "Two")
+    }

@@ -1,10 +1,8 @@
 """What can happen in an hour: processes are killed, disks fill up, servers die, methods fail."""
 
-import os
 import random
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 
@@ -12,72 +10,19 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from broken_runs import (
+    SEVERAL,
+    everything_that_loads_is_whole,
+    finish,
+    nothing_is_half_written,
+    results,
+    start,
+    statuses,
+)
 
-from conle.datasets.whole import PARTIAL
 from conle.enhancers.registry import REFERENCES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
-
-SHORT = "conle.steps=40,repeats=1,folds=3"
-COMMAND = [sys.executable, "-m", "kedro", "run", "--pipelines=conle", "--params"]
-SEVERAL = f"{SHORT},datasets=One+Two"
-
-
-def start(project, parameters, **environment):
-    return subprocess.Popen(
-        [*COMMAND, parameters],
-        cwd=project.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=os.environ | environment,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-def finish(project, parameters):
-    process = start(project, parameters)
-    output, _ = process.communicate(timeout=300)
-    return process.returncode, output
-
-
-def statuses(project):
-    """Statuses of all MLflow runs; none while the database is being made."""
-    try:
-        with sqlite3.connect(f"file:{project.folder}/mlflow.db?mode=ro", uri=True) as database:
-            return [status for (status,) in database.execute("select status from runs")]
-    except sqlite3.OperationalError:
-        return []
-
-
-def everything_that_loads_is_whole(project):
-    for path in (project.folder / "data").rglob("*.parquet"):
-        if path.is_file():
-            pd.read_parquet(path)
-    for path in (project.folder / "data").rglob("*.csv"):
-        if path.is_file():
-            assert path.read_text().endswith("\n")
-
-
-def results(project):
-    return project.newest("08_reporting/results.parquet").read_bytes()
-
-
-@pytest.fixture
-def several(project, toy_datasets):
-    """A project with two datasets."""
-    for name, (features, labels) in toy_datasets.items():
-        project.write_raw(name, features, labels)
-    return project
-
-
-@pytest.fixture(scope="module")
-def toy_datasets():
-    generator = np.random.default_rng(5)
-    return {
-        name: (generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
-        for name in ("One", "Two")
-    }
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +52,7 @@ def killed_and_resumed(project, moment, sent, unbroken):
     assert output.count("Taken from the run of") == len(finished), output
     assert results(project) == unbroken
     assert set(statuses(project)) <= {"FINISHED", "KILLED", "FAILED"}
-    assert not list((project.folder / "data").rglob(PARTIAL))
+    nothing_is_half_written(project)
     return process.returncode, len(finished)
 
 

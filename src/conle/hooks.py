@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -32,7 +33,13 @@ from conle.datasets.whole import PARTIAL, partial_name, remove_left_over
 from conle.enhancers.registry import METHODS, RUN_SETTINGS, TITLES, make_enhancer, suggestion
 from conle.errors import FailedCellsError, ParameterError, RawFileError
 from conle.measures import MEASURES
-from conle.options import PAPER_DATASETS, RunOptions, set_run_parameters
+from conle.options import (
+    PAPER_DATASETS,
+    ClusterOptions,
+    RunOptions,
+    set_cluster_options,
+    set_run_parameters,
+)
 from conle.processes import is_alive, this_process
 
 logger = logging.getLogger(__name__)
@@ -89,12 +96,15 @@ class RunParameters:
         """Check the run's options and keep them for the registration of the pipelines."""
         # Not context.params: that loads the pipelines, which need this first.
         try:
-            parameters, _ = (context.config_loader[name] for name in ("parameters", "catalog"))
+            parameters, _, cluster = (
+                context.config_loader[name] for name in ("parameters", "catalog", "dask")
+            )
         except (MissingConfigException, OmegaConfBaseException, YAMLError, ValueError) as error:
             raise ParameterError(f"the configuration cannot be read: {error}") from None
         self._refuse_unknown(context, parameters)
         self._prepare_tracking(context.config_loader["mlflow"]["server"]["mlflow_tracking_uri"])
         RunOptions.from_parameters(parameters)
+        set_cluster_options(ClusterOptions.from_configuration(cluster))
         set_run_parameters(parameters, Path(context.project_path))
         # Kedro keeps the pipelines of an earlier session in this process, with other datasets.
         pipelines.configure(f"{PACKAGE}.pipeline_registry")
@@ -171,9 +181,7 @@ class RunParameters:
             if not is_parameter(name) and not isinstance(catalog.get(name), IfThere)
         }
         # The source of a dataset is no input of a node: it is read to tag its MLflow runs.
-        required |= {
-            f"{_cell(node)[0]}.source" for node in pipeline.nodes if "recovery" in node.tags
-        }
+        required |= {name for node in pipeline.nodes for name in read_by_hooks(node)}
         missing = [
             name for name in sorted(required - pipeline.all_outputs()) if not catalog.exists(name)
         ]
@@ -256,12 +264,23 @@ class SharedFolder:
     """Lets a run share its project with others, and with those that were killed."""
 
     @hook_impl
+    def after_context_created(self, context: KedroContext) -> None:
+        """Take note of where artifacts are."""
+        self._artifacts = context.config_loader["globals"]["artifacts"]
+
+    @hook_impl
     def before_pipeline_run(
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
         """Remove what was left half-written; read what this run writes, not what another does."""
         project = Path(run_params["project_path"])
-        remove_left_over([*project.glob(PARTIAL), *(project / "data").rglob(PARTIAL)])
+        folders = {project / "data"}
+        # In an object store nothing is there before it is whole.
+        if "://" not in self._artifacts:
+            folders.add(project / self._artifacts)
+        for folder in folders:
+            remove_left_over(folder.rglob(PARTIAL))
+        remove_left_over(project.glob(PARTIAL))
         for name in pipeline.all_outputs():
             dataset = catalog.get(name)
             if isinstance(dataset, AbstractVersionedDataset) and dataset._version:
@@ -314,6 +333,9 @@ class ExperimentTracking:
     CONTEXT = "MLFLOW_RUN_CONTEXT"
     BATCH = 1000
 
+    def __init__(self) -> None:
+        self._runs: dict[tuple, str] = {}
+
     @hook_impl(tryfirst=True)
     def after_context_created(self) -> None:
         """Have every run say of which process it is, from its first moment on."""
@@ -334,6 +356,8 @@ class ExperimentTracking:
         os.environ[self.PARENT] = parent.info.run_id
         client = self.client()
         client.set_tag(parent.info.run_id, "git_commit", git_commit(run_params["project_path"]))
+        # A run that kedro-mlflow is told to go on with was another process's.
+        client.set_tag(parent.info.run_id, self.PROCESS, this_process())
         for run in client.search_runs(
             [parent.info.experiment_id], "attributes.status = 'RUNNING'", max_results=50_000
         ):
@@ -356,8 +380,8 @@ class ExperimentTracking:
         block = METHODS[bound["method"]].parameters
         taken = {**parameters[block], **bound["overrides"], **METHODS[bound["method"]].fixed}
         parameters[block] = taken
-        source = catalog.load(f"{dataset}.source")
-        self._open(dataset, method, parameters, source)
+        (source,) = read_by_hooks(node)
+        self._open(dataset, method, parameters, catalog.load(source))
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str, data: Any, node: Node) -> None:
@@ -386,8 +410,9 @@ class ExperimentTracking:
                 self._log_file(child.info.run_id, dataset_name, "pictures")
         elif kind in ("recovered", "cost", "curves", "recover_key", "scores", "training_curves"):
             dataset, method = _cell(node)
-            for child in self._children(tags={"dataset": dataset, "method": method}):
-                self._log_cell(child.info.run_id, kind, dataset_name, data)
+            run_id = self._run_of(dataset, method)
+            if run_id is not None:
+                self._log_cell(run_id, kind, dataset_name, data)
 
     @hook_impl
     def on_node_error(self, node: Node) -> None:
@@ -420,22 +445,29 @@ class ExperimentTracking:
         from mlflow.entities import Param
 
         client, parent_id = self.client(), self._parent_id()
-        parent = client.get_run(parent_id)
-        child = client.create_run(
-            parent.info.experiment_id,
-            run_name=f"{dataset} {method}",
-            tags={
-                "mlflow.parentRunId": parent_id,
-                "dataset": dataset,
-                "method": method,
-                "protocol": parameters["protocol"],
-                "git_commit": parent.data.tags["git_commit"],
-                self.PROCESS: this_process(),
-                "data_sha256": source["sha256"],
-            },
-        )
+        run_id = self._run_of(dataset, method)
+        if run_id is None:
+            parent = client.get_run(parent_id)
+            child = client.create_run(
+                parent.info.experiment_id,
+                run_name=f"{dataset} {method}",
+                tags={
+                    "mlflow.parentRunId": parent_id,
+                    "dataset": dataset,
+                    "method": method,
+                    "protocol": parameters["protocol"],
+                    "git_commit": parent.data.tags["git_commit"],
+                    # A cell on a worker may outlive its run.
+                    self.PROCESS: parent.data.tags[self.PROCESS],
+                    "data_sha256": source["sha256"],
+                },
+            )
+            run_id = child.info.run_id
+        else:
+            # A worker has died, and the cell is computed again.
+            client.update_run(run_id, "RUNNING")
         client.log_batch(
-            child.info.run_id,
+            run_id,
             params=[
                 Param(name, str(value))
                 for name, value in {
@@ -490,8 +522,25 @@ class ExperimentTracking:
             self.client().log_batch(run_id, metrics=entities[start : start + self.BATCH])
 
     def _log_file(self, run_id: str, dataset_name: str, folder: str) -> None:
-        path = self._catalog.get(dataset_name)._get_load_path()
-        self.client().log_artifact(run_id, str(path), folder)
+        dataset = self._catalog.get(dataset_name)
+        path = dataset._get_load_path()
+        if dataset._protocol == "file":
+            self.client().log_artifact(run_id, str(path), folder)
+            return
+        with TemporaryDirectory() as temporary:
+            copy = Path(temporary) / path.name
+            dataset._fs.get_file(str(path), str(copy))
+            self.client().log_artifact(run_id, str(copy), folder)
+
+    def _run_of(self, dataset: str, method: str) -> str | None:
+        """The run of a dataset and method, if it is there; it is looked up once."""
+        cell = self._parent_id(), dataset, method
+        if cell not in self._runs:
+            found = self._children({"dataset": dataset, "method": method})
+            if not found:
+                return None
+            self._runs[cell] = found[0].info.run_id
+        return self._runs[cell]
 
     def _children(self, tags: Mapping[str, str]) -> list:
         client, parent_id = self.client(), self._parent_id()
@@ -526,6 +575,16 @@ class ExperimentTracking:
         except MlflowException as error:
             logger.warning("MLflow has failed (%s): the next run closes this one there", error)
 
+    @classmethod
+    def environment_of_workers(cls) -> dict[str, str]:
+        """What a process on another machine needs, to write to this run."""
+        parent = os.environ.get(cls.PARENT)
+        if parent is None:
+            return {}
+        import mlflow
+
+        return {cls.PARENT: parent, "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri()}
+
     def _parent_id(self) -> str | None:
         return os.environ.get(self.PARENT)
 
@@ -542,19 +601,8 @@ class ModelLogging:
 
     ROWS_OF_EXAMPLE = 3
 
-    @hook_impl
-    def before_pipeline_run(self, catalog: CatalogProtocol) -> None:
-        """Start anew."""
-        self._catalog, self._example = catalog, {}
-
-    @hook_impl
-    def after_dataset_saved(self, dataset_name: str, data: Any) -> None:
-        """Keep a few rows as the example of an input."""
-        if dataset_name in ("enhance.raw_features", "enhance.logical_labels"):
-            self._example[dataset_name] = data[: self.ROWS_OF_EXAMPLE]
-
     @hook_impl(tryfirst=True)
-    def after_pipeline_run(self, pipeline: Pipeline) -> None:
+    def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
         """Log the fitted model as a pyfunc, with the folder as its artifact."""
         parent = os.environ.get(ExperimentTracking.PARENT)
         if parent is None or "enhance.model" not in pipeline.all_outputs():
@@ -562,21 +610,20 @@ class ModelLogging:
         import mlflow
         from mlflow.models import infer_signature
 
-        example = pd.concat(
-            [self._example["enhance.raw_features"], self._example["enhance.logical_labels"]], axis=1
-        )
+        # Read again: a runner's workers have kept no row of it here.
+        example = pd.concat(catalog.load("enhance.input"), axis=1)[: self.ROWS_OF_EXAMPLE]
         # Whole numbers too may be missing, or come with a fraction, in other rows.
         numbers = example.select_dtypes(["number", "bool"]).columns
         example = example.astype(dict.fromkeys(numbers, "float64"))
-        distributions = self._catalog.load("enhance.distributions")[: self.ROWS_OF_EXAMPLE]
+        distributions = catalog.load("enhance.distributions")[: self.ROWS_OF_EXAMPLE]
         with nullcontext() if mlflow.active_run() else mlflow.start_run(run_id=parent):
             mlflow.pyfunc.log_model(
                 name="model",
                 python_model=str(Path(__file__).with_name("serving.py")),
-                artifacts={"model": str(self._catalog.get("enhance.model")._get_load_path())},
+                artifacts={"model": str(catalog.get("enhance.model")._get_load_path())},
                 signature=infer_signature(example, distributions),
                 input_example=example,
-                registered_model_name=self._catalog.load("params:registered_model"),
+                registered_model_name=catalog.load("params:registered_model"),
                 pip_requirements=[f"conle=={version('conle')}"],
             )
 
@@ -630,7 +677,10 @@ class RunReport:
             console.print(checks_table(catalog.load("enhance.check_table")))
 
         def saved(name: str) -> str:
-            return os.path.relpath(catalog.get(name)._get_load_path(), project)
+            dataset = catalog.get(name)
+            path = dataset._get_load_path()
+            protocol = getattr(dataset, "_protocol", "file")
+            return os.path.relpath(path, project) if protocol == "file" else f"{protocol}://{path}"
 
         pictures = sorted(
             name for name in outputs if name.endswith((".recovery_picture", ".training_curves"))
@@ -691,6 +741,11 @@ def checks_table(checks: pd.DataFrame) -> Any:
     for row in checks.itertuples():
         table.add_row(row.check, f"{row.value:.{0 if row.value.is_integer() else 4}f}")
     return table
+
+
+def read_by_hooks(node: Node) -> set[str]:
+    """Artifacts that hooks read when a node runs, beside its inputs."""
+    return {f"{_cell(node)[0]}.source"} if "recovery" in node.tags else set()
 
 
 def _cell(node: Node) -> tuple[str, str]:

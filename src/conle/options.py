@@ -7,15 +7,25 @@ on the chosen datasets: a hook gives the parameters to `set_run_parameters` firs
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+import fsspec
 from kedro.config import OmegaConfigLoader
 from kedro.framework.project import settings
 from kedro.utils import find_kedro_project
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FilePath,
+    ValidationError,
+)
 
 from conle.enhancers.registry import METHODS, suggestion
 from conle.errors import ParameterError
@@ -142,27 +152,76 @@ class RunOptions(BaseModel):
         Raises:
             ParameterError: names every parameter that is missing or wrong, and why.
         """
-        try:
+        with _named_problems("These parameters cannot be used"):
             return cls.model_validate(dict(parameters))
-        except ValidationError as error:
-            problems = [
-                f"  {'.'.join(map(str, problem['loc']))}: "
-                f"{problem['msg'].removeprefix('Value error, ')}"
-                + ("" if problem["type"] == "missing" else f" (given: {problem['input']!r})")
-                for problem in error.errors()
-            ]
-            raise ParameterError(
-                "These parameters cannot be used:\n" + "\n".join(problems)
-            ) from None
+
+
+class TLSOptions(BaseModel):
+    """PEM files of a connection to a scheduler."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ca_file: FilePath
+    cert: FilePath
+    key: FilePath
+
+
+class ClusterOptions(BaseModel):
+    """Where `conle.runner.DaskRunner` runs nodes; as in `conf/base/dask.yml`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    address: str | None = None
+    workers: Annotated[int, Field(ge=1)] | None = None
+    tls: TLSOptions | None = None
+    resources: dict[str, dict[str, Annotated[float, Field(gt=0)]]] = {}
+    time_limit: Annotated[float, Field(gt=0)] | None = None
+    patience: Annotated[float, Field(gt=0)] = 60
+
+    @classmethod
+    def from_configuration(cls, configured: Mapping[str, Any]) -> "ClusterOptions":
+        """Check the options of a cluster.
+
+        Raises:
+            ParameterError: names every option that is wrong, and why.
+        """
+        with _named_problems("These options in dask.yml cannot be used"):
+            return cls.model_validate(dict(configured))
+
+
+@contextmanager
+def _named_problems(title: str) -> Iterator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        problems = [
+            f"  {'.'.join(map(str, problem['loc']))}: "
+            f"{problem['msg'].removeprefix('Value error, ')}"
+            + ("" if problem["type"] == "missing" else f" (given: {problem['input']!r})")
+            for problem in error.errors()
+        ]
+        raise ParameterError(f"{title}:\n" + "\n".join(problems)) from None
 
 
 _run_parameters: tuple[Mapping[str, Any], Path] | None = None
+_cluster_options = ClusterOptions()
 
 
 def set_run_parameters(parameters: Mapping[str, Any] | None, project_path: Path) -> None:
     """Keep the parameters of the session for the registration of its pipelines."""
     global _run_parameters
     _run_parameters = None if parameters is None else (parameters, project_path)
+
+
+def set_cluster_options(options: ClusterOptions) -> None:
+    """Keep them for the runner of the session, which Kedro makes without any."""
+    global _cluster_options
+    _cluster_options = options
+
+
+def cluster_options() -> ClusterOptions:
+    """Those of the session."""
+    return _cluster_options
 
 
 def run_options() -> RunOptions:
@@ -175,8 +234,11 @@ def run_options() -> RunOptions:
     options = RunOptions.from_parameters(parameters)
     if options.datasets != [PRESENT]:
         return options
-    folder = project_path / options.raw_dir
-    present = [name for name in PAPER_DATASETS if (folder / f"{name}.mat").is_file()]
+    remote = "://" in options.raw_dir
+    files, folder = fsspec.url_to_fs(
+        options.raw_dir if remote else str(project_path / options.raw_dir)
+    )
+    present = [name for name in PAPER_DATASETS if files.isfile(f"{folder}/{name}.mat")]
     if not present:
         raise ParameterError(f"None of the paper's datasets is in {options.raw_dir}")
     absent = [name for name in PAPER_DATASETS if name not in present]

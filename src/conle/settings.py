@@ -56,6 +56,8 @@ warnings.filterwarnings("ignore", message="One or more dataset names contain '.'
 CONFIG_LOADER_ARGS = {
     "base_env": "base",
     "default_run_env": "local",
-    "config_patterns": {"mlflow": ["mlflow*", "mlflow*/**", "**/mlflow*"]},
+    "config_patterns": {
+        name: [f"{name}*", f"{name}*/**", f"**/{name}*"] for name in ("mlflow", "dask")
+    },
     "custom_resolvers": {"project_folder": _project_folder, "package_folder": _package_folder},
 }

@@ -1,11 +1,12 @@
 """What earlier runs have made, found by the key of what it was made of."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any, NoReturn
 
+import fsspec
 from kedro.io import AbstractDataset, DatasetError
 
 
@@ -18,8 +19,8 @@ class Kept:
         folders: where its outputs are, each below its name and its version.
     """
 
-    keys: Path
-    folders: Sequence[Path]
+    keys: str
+    folders: Sequence[str]
 
     def find(self, key: Mapping[str, Any], outputs: Sequence[str]) -> tuple[str, tuple] | None:
         """The outputs that were made of the same, and their version; None where there are none.
@@ -28,30 +29,42 @@ class Kept:
             key: of the node and all its inputs.
             outputs: names of the artifacts, as in the catalog.
         """
-        for path in sorted(self.keys.glob("*/*.json"), reverse=True):
-            if json.loads(path.read_text(encoding="utf-8")).get("key") != key:
+        for files, path in _versions(self.keys, "*/*.json"):
+            if json.loads(files.read_text(path, encoding="utf-8")).get("key") != key:
                 continue
-            version = path.parent.name
-            files = [self._file(output, version) for output in outputs]
-            if all(file is not None for file in files):
-                return version, tuple(_read(file) for file in files)
+            version = PurePosixPath(path).parent.name
+            found = [self._find(output, version) for output in outputs]
+            if all(output is not None for output in found):
+                return version, tuple(_read(*output) for output in found)
         return None
 
-    def _file(self, output: str, version: str) -> Path | None:
-        found = (file for folder in self.folders for file in folder.glob(f"{output}.*/{version}/*"))
-        return next((file for file in found if file.name == file.parents[1].name), None)
+    def _find(self, output: str, version: str) -> tuple[Any, str] | None:
+        for folder in self.folders:
+            for files, path in _versions(folder, f"{output}.*/{version}/*"):
+                if PurePosixPath(path).name == PurePosixPath(path).parents[1].name:
+                    return files, path
+        return None
 
 
-def _read(file: Path) -> Any:
-    if file.suffix == ".parquet":
+def _versions(folder: str, pattern: str) -> Iterator[tuple[Any, str]]:
+    """The newest first, with their file system."""
+    # What another process has just written is to be seen.
+    files, path = fsspec.url_to_fs(folder, use_listings_cache=False)
+    return ((files, found) for found in sorted(files.glob(f"{path}/{pattern}"), reverse=True))
+
+
+def _read(files: Any, path: str) -> Any:
+    suffix = PurePosixPath(path).suffix
+    if suffix == ".parquet":
         import pandas as pd
 
-        return pd.read_parquet(file)
-    if file.suffix == ".safetensors":
-        from safetensors.numpy import load_file
+        with files.open(path, "rb") as file:
+            return pd.read_parquet(file)
+    if suffix == ".safetensors":
+        from safetensors.numpy import load
 
-        return load_file(file)
-    return json.loads(file.read_text(encoding="utf-8"))
+        return load(files.read_bytes(path))
+    return json.loads(files.read_text(path, encoding="utf-8"))
 
 
 class KeptDataset(AbstractDataset[None, Kept]):
@@ -59,14 +72,18 @@ class KeptDataset(AbstractDataset[None, Kept]):
 
     Args:
         filepath: of the key.
-        folders: of the outputs.
+        folders: of the outputs, each as `{"path": folder}`.
         metadata: for Kedro-Viz.
     """
 
     def __init__(
-        self, *, filepath: str, folders: Sequence[str], metadata: dict[str, Any] | None = None
+        self,
+        *,
+        filepath: str,
+        folders: Mapping[str, Mapping[str, str]],
+        metadata: dict[str, Any] | None = None,
     ) -> None:
-        self._kept = Kept(Path(filepath), [Path(folder) for folder in folders])
+        self._kept = Kept(filepath, [folder["path"] for folder in folders.values()])
         self.metadata = metadata
 
     def load(self) -> Kept:
@@ -85,4 +102,4 @@ class KeptDataset(AbstractDataset[None, Kept]):
         return True
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._kept.keys)}
+        return {"filepath": self._kept.keys}

@@ -1,8 +1,9 @@
 """Artifacts that are there whole or not at all, whatever ends the process that writes them."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,6 +12,9 @@ import kedro_datasets.matplotlib
 import kedro_datasets.pandas
 import kedro_datasets.text
 import kedro_datasets_experimental.safetensors
+import numpy as np
+from kedro.io.core import get_filepath_str
+from safetensors.numpy import save
 
 from conle.processes import is_alive, this_process
 
@@ -62,6 +66,10 @@ class WholeFiles:
 
     @contextmanager
     def _written(self, path: str, mode: str, **options: Any) -> Iterator[IO]:
+        if "file" not in self._files.protocol:
+            with self._uploaded(path, mode, **options) as file:
+                yield file
+            return
         partial = partial_name(path)
         try:
             with self._files.open(partial, mode, **options) as file:
@@ -72,11 +80,29 @@ class WholeFiles:
                 self._files.rm(partial)
             raise
 
+    @contextmanager
+    def _uploaded(self, path: str, mode: str, **options: Any) -> Iterator[IO]:
+        """An object of a store: it appears when the upload is confirmed."""
+        file = self._files.open(path, mode, autocommit=False, **options)
+        upload = file.buffer if isinstance(file, TextIOWrapper) else file
+        try:
+            with file:
+                yield file
+            upload.commit()
+        except BaseException:
+            upload.discard()
+            raise
+
 
 class Whole:
     """Writes through `WholeFiles`; for a dataset that opens its file by `with`."""
 
+    # For runners: what is there is there to its end.
+    written_whole = True
+
     def __init__(self, *arguments: Any, **named: Any) -> None:
+        # What another process has just written is to be seen.
+        named["fs_args"] = {"use_listings_cache": False, **(named.get("fs_args") or {})}
         super().__init__(*arguments, **named)
         self._fs = WholeFiles(self._fs)
 
@@ -99,6 +125,13 @@ class ParquetDataset(Whole, kedro_datasets.pandas.ParquetDataset):
 
 class SafetensorsDataset(Whole, kedro_datasets_experimental.safetensors.SafetensorsDataset):
     """Arrays by name."""
+
+    def save(self, data: Mapping[str, np.ndarray]) -> None:
+        """Write the arrays; that of the base class writes to local folders only."""
+        path = get_filepath_str(self._get_save_path(), self._protocol)
+        with self._fs.open(path, **self._fs_open_args_save) as file:
+            file.write(save(dict(data)))
+        self._invalidate_cache()
 
 
 class TextDataset(Whole, kedro_datasets.text.TextDataset):

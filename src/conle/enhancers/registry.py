@@ -20,6 +20,7 @@ class Method:
         trained: whether it has weights to keep and training curves to draw.
         transductive: whether it recovers only the rows it is fitted to.
         fixed: hyperparameters that make the method what it is and cannot be set.
+        resource: what its time or size hangs on, "gpu" or "memory"; None if it is done at once.
     """
 
     title: str
@@ -28,6 +29,7 @@ class Method:
     trained: bool = False
     transductive: bool = False
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    resource: str | None = None
 
     @property
     def enhancer_class(self) -> type[LabelEnhancer]:
@@ -37,13 +39,14 @@ class Method:
 
 
 METHODS = {
-    "conle": Method("ConLE", "conle.enhancers.conle:ConLE", "conle", trained=True),
+    "conle": Method("ConLE", "conle.enhancers.conle:ConLE", "conle", trained=True, resource="gpu"),
     "conle_h": Method(
         "ConLE_h",
         "conle.enhancers.conle:ConLE",
         "conle",
         trained=True,
         fixed={"use_contrastive_loss": False},
+        resource="gpu",
     ),
     "conle_l": Method(
         "ConLE_l",
@@ -51,36 +54,49 @@ METHODS = {
         "conle",
         trained=True,
         fixed={"use_threshold_loss": False},
+        resource="gpu",
     ),
     "conle_posterior": Method(
-        "ConLE posterior", "conle.enhancers.posterior:ConLEPosterior", "conle_posterior"
+        "ConLE posterior",
+        "conle.enhancers.posterior:ConLEPosterior",
+        "conle_posterior",
+        resource="gpu",
     ),
     "conle_posterior_floor": Method(
         "ConLE posterior, floor",
         "conle.enhancers.posterior:ConLEPosterior",
         "conle_posterior",
         fixed={"degree_floor": 1.0},
+        resource="gpu",
     ),
     "conle_posterior_no_floor": Method(
         "ConLE posterior, no floor",
         "conle.enhancers.posterior:ConLEPosterior",
         "conle_posterior",
         fixed={"degree_floor": 0.0},
+        resource="gpu",
     ),
     "posterior_pca": Method(
-        "PCA posterior", "conle.enhancers.posterior:PosteriorPCA", "posterior_pca"
+        "PCA posterior", "conle.enhancers.posterior:PosteriorPCA", "posterior_pca", resource="gpu"
     ),
     "posterior_featureless": Method(
         "featureless posterior",
         "conle.enhancers.posterior:PosteriorFeatureless",
         "posterior_featureless",
+        resource="gpu",
     ),
-    "fcm": Method("FCM", "conle.enhancers.fcm:FCM", "fcm", transductive=True),
-    "km": Method("KM", "conle.enhancers.km:KM", "km", transductive=True),
-    "lp": Method("LP", "conle.enhancers.lp:LP", "lp", transductive=True),
-    "glle": Method("GLLE", "conle.enhancers.glle:GLLE", "glle", transductive=True),
-    "levi_mlp": Method("LEVI-MLP", "conle.enhancers.levi_mlp:LEVIMLP", "levi_mlp", trained=True),
-    "lesc": Method("LESC", "conle.enhancers.lesc:LESC", "lesc", transductive=True),
+    "fcm": Method("FCM", "conle.enhancers.fcm:FCM", "fcm", transductive=True, resource="memory"),
+    "km": Method("KM", "conle.enhancers.km:KM", "km", transductive=True, resource="memory"),
+    "lp": Method("LP", "conle.enhancers.lp:LP", "lp", transductive=True, resource="memory"),
+    "glle": Method(
+        "GLLE", "conle.enhancers.glle:GLLE", "glle", transductive=True, resource="memory"
+    ),
+    "levi_mlp": Method(
+        "LEVI-MLP", "conle.enhancers.levi_mlp:LEVIMLP", "levi_mlp", trained=True, resource="gpu"
+    ),
+    "lesc": Method(
+        "LESC", "conle.enhancers.lesc:LESC", "lesc", transductive=True, resource="memory"
+    ),
     "uniform": Method("uniform", "conle.enhancers.references:Uniform", "uniform"),
     "softmax_labels": Method(
         "softmax of L", "conle.enhancers.references:SoftmaxLabels", "softmax_labels"

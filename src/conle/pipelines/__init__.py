@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import partial, update_wrapper
 from typing import Any
 
+from conle.enhancers.registry import METHODS
+
 
 def for_cell(function: Callable, **names: Any) -> Callable:
     """A node's function with the names of its dataset and method filled in.
@@ -22,3 +24,9 @@ def around(wrapper: Callable, function: Callable, **bound: Any) -> Callable:
     # Kedro looks for annotations.
     wrapped.__name__, wrapped.__annotations__ = function.__name__, {}
     return wrapped
+
+
+def resource_tags(method: str) -> list[str]:
+    """Tags of a node that runs a method, by which a runner can find it a fitting machine."""
+    resource = METHODS[method].resource
+    return [] if resource is None else [resource]

@@ -3,18 +3,18 @@
 import hashlib
 import json
 import logging
-import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial, update_wrapper
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import pandas as pd
 from kedro.pipeline import Node
 
+from conle.errors import FailedCellsError
 from conle.pipelines import around
 from conle.pipelines.threads import limited_threads
 
@@ -114,12 +114,34 @@ def content_key(
         "function": f"{function.__module__}.{function.__qualname__}",
         "inputs": [_digest(value) for value in inputs],
         "bound": _digest(dict(bound)),
-        "code": _digest_of_code(),
-        "packages": {package: version(package) for package in PACKAGES},
+        **made_with(),
         "machine": f"{platform.machine()} {platform.processor()}",
         "gpu": _gpu(),
-        "threads": threads or os.cpu_count(),
+        "threads": threads or _threads(),
     }
+
+
+def made_with() -> dict[str, str]:
+    """A digest of the package's code, and the versions of the packages that results depend on."""
+    return {"code": _digest_of_code(), **{package: version(package) for package in PACKAGES}}
+
+
+def failing(node: Node, failure: str) -> Node | None:
+    """The node with a function that has failed; None for one whose failure ends the run.
+
+    Args:
+        node: of a pipeline.
+        failure: why it cannot be run.
+    """
+    keywords = getattr(node.func, "keywords", {})
+    if keywords.get("instead") is None:
+        return None
+    function = update_wrapper(partial(_fail, failure), keywords["function"])
+    return node._copy(func=around(keep_or_make, **{**keywords, "function": function}))
+
+
+def _fail(failure: str, *_: Any, **__: Any) -> NoReturn:
+    raise FailedCellsError(failure)
 
 
 def _digest(value: Any) -> str:
@@ -129,6 +151,14 @@ def _digest(value: Any) -> str:
     else:
         content = json.dumps(value, sort_keys=True).encode()
     return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+@cache
+def _threads() -> int:
+    """As many as there are cores, or as the environment allows."""
+    import torch
+
+    return torch.get_num_threads()
 
 
 @cache

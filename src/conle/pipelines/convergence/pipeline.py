@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.pipelines import for_cell
+from conle.pipelines import for_cell, resource_tags
 from conle.pipelines.convergence.nodes import (
     collect_convergence,
     draw_convergence,
@@ -36,7 +36,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
                 outputs=traced,
                 name="trace_training",
                 namespace=dataset,
-                tags=["method", dataset],
+                tags=["method", dataset, *resource_tags("conle")],
                 instead=nothing_traced,
                 dataset=dataset,
             ),

@@ -3,7 +3,7 @@
 from kedro.pipeline import Node, Pipeline
 
 from conle.enhancers.registry import METHODS
-from conle.pipelines import around
+from conle.pipelines import around, resource_tags
 from conle.pipelines.enhance.nodes import (
     apply_model,
     encode_features,
@@ -62,7 +62,7 @@ def create_pipeline(method: str, apply: bool) -> Pipeline:
                 ],
                 outputs=made if len(made) > 1 else made[0],
                 name="enhance.fit_and_enhance",
-                tags=["method"],
+                tags=["method", *resource_tags(method)],
             ),
         ]
     finish = [

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from kedro.pipeline import Node, Pipeline
 
 from conle.enhancers.registry import CHOSEN, FLOORS, METHODS, POSTERIORS
-from conle.pipelines import for_cell
+from conle.pipelines import for_cell, resource_tags
 from conle.pipelines.posterior.nodes import (
     choose_representation,
     compare_intervals,
@@ -52,7 +52,7 @@ def create_pipeline(datasets: Sequence[str], degree_floors: Mapping[str, float])
                 outputs=["posterior_choice"],
                 name="choose_representation",
                 namespace=dataset,
-                tags=["method", dataset],
+                tags=["method", dataset, *resource_tags("conle_posterior")],
                 instead=nothing_chosen,
                 dataset=dataset,
             ),
@@ -93,7 +93,7 @@ def _examine(dataset: str, method: str) -> list[Node]:
             outputs=["agreement", "intervals", "draws"],
             name="draw_held_out",
             namespace=cell,
-            tags=["method", dataset, method],
+            tags=["method", dataset, method, *resource_tags(method)],
             instead=nothing_drawn,
             dataset=dataset,
             method=method,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kedro.pipeline import Node, Pipeline
 
 from conle.enhancers.registry import METHODS, NORMALISED_LABELS, TRUE_DISTRIBUTIONS
-from conle.pipelines import for_cell
+from conle.pipelines import for_cell, resource_tags
 from conle.pipelines.evaluation.nodes import score_folds
 from conle.pipelines.predictive.nodes import (
     collect_predictive,
@@ -54,7 +54,11 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                     outputs=["predicted"],
                     name="predict",
                     namespace=cell,
-                    tags=[dataset, method, *(["method"] if method in METHODS else [])],
+                    tags=[
+                        dataset,
+                        method,
+                        *(["method", *resource_tags(method)] if method in METHODS else []),
+                    ],
                     instead=nothing_predicted,
                     **bound,
                 ),

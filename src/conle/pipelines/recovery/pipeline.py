@@ -6,6 +6,7 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from conle.enhancers.registry import METHODS
+from conle.pipelines import resource_tags
 from conle.pipelines.recovery.nodes import nothing_recovered, recover
 from conle.pipelines.resuming import resumable
 
@@ -53,7 +54,7 @@ def recovery_node(
         outputs=outputs,
         name="recover",
         namespace=f"{dataset}.{cell}",
-        tags=["method", "recovery", dataset, cell],
+        tags=["method", "recovery", dataset, cell, *resource_tags(method)],
         instead=nothing_recovered,
         dataset=dataset,
         method=method,

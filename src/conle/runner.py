@@ -1,0 +1,493 @@
+"""Runs pipelines on a Dask cluster: one of this machine's own, or one that is there."""
+
+import logging
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from queue import Empty, SimpleQueue
+from traceback import format_exception
+from typing import TYPE_CHECKING, Any
+
+import click
+from fsspec.implementations.local import LocalFileSystem
+from kedro.framework import project
+from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
+from kedro.io import (
+    AbstractDataset,
+    AbstractVersionedDataset,
+    CatalogProtocol,
+    DataCatalog,
+    MemoryDataset,
+)
+from kedro.pipeline import Node, Pipeline
+from kedro.runner import AbstractRunner
+from kedro.runner.task import Task
+
+from conle.errors import ParameterError
+from conle.hooks import GO_ON, ExperimentTracking, plain_error, read_by_hooks
+from conle.options import ClusterOptions, cluster_options
+from conle.pipelines.recovery.nodes import progress_bar
+from conle.pipelines.resuming import failing, made_with
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+    from pluggy import PluginManager
+
+logger = logging.getLogger(__name__)
+
+# Topic of the events by which workers say what they have begun.
+BEGUN = "conle-begun"
+SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_COUNTS = 5.0
+SECONDS_BETWEEN_WARNINGS = 60.0
+SECONDS_TO_RESTART = 20.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that a worker needs to run a node.
+
+    Attributes:
+        node: the node.
+        datasets: what it reads and writes, by name.
+        run_id: of Kedro's session.
+        is_async: whether to load and save in threads.
+        package: name of the project's package.
+        made_with: the code and the packages that the results are to be made with.
+        environment: variables for MLflow.
+    """
+
+    node: Node
+    datasets: dict[str, AbstractDataset]
+    run_id: str | None
+    is_async: bool
+    package: str
+    made_with: dict[str, Any]
+    environment: dict[str, str]
+
+
+class NodeError(RuntimeError):
+    """A node has failed on a worker: the message holds the traceback."""
+
+
+class DaskRunner(AbstractRunner):
+    """Runs every node on a worker of a Dask cluster; artifacts go by the catalog.
+
+    A node is handed out when all that it needs is made, and forgotten when it is done, so that
+    the death of a worker touches no other node than the one it was at. That one is given to
+    another worker; what the first had saved to its end is kept.
+
+    Args:
+        is_async: whether nodes load and save in threads.
+        options: of the cluster; by default those in `conf/*/dask.yml`.
+    """
+
+    def __init__(self, is_async: bool = False, options: ClusterOptions | None = None) -> None:
+        super().__init__(is_async=is_async)
+        self._options = options
+
+    def _get_executor(self, max_workers: int) -> None:
+        """None: Dask is the executor."""
+
+    def _run(
+        self,
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
+        hook_manager: "PluginManager | None" = None,
+        run_id: str | None = None,
+    ) -> None:
+        options = self._options or cluster_options()
+        with connected(options) as client:
+            logger.info("Dask: %s, dashboard at %s", _described(client), client.dashboard_link)
+            _Run(client, options, pipeline, catalog, run_id, self._is_async).finish()
+
+
+@contextmanager
+def connected(options: ClusterOptions) -> Iterator["Client"]:
+    """A client of the scheduler that the options name, or of a cluster that ends with it.
+
+    Raises:
+        ParameterError: Dask is not installed, or the scheduler does not answer.
+    """
+    try:
+        from distributed import Client, LocalCluster, Security
+    except ImportError:
+        raise ParameterError(
+            "Dask is not installed, which conle.runner.DaskRunner needs: pip install 'conle[dask]'"
+        ) from None
+    # It speaks of every connection.
+    logging.getLogger("distributed").setLevel(logging.WARNING)
+    if options.address is None:
+        # Limits of memory are the system's, as in other runners.
+        with (
+            LocalCluster(
+                n_workers=options.workers or os.cpu_count(), threads_per_worker=1, memory_limit=0
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+        return
+    security = None
+    if options.tls is not None:
+        security = Security(
+            tls_ca_file=str(options.tls.ca_file),
+            tls_client_cert=str(options.tls.cert),
+            tls_client_key=str(options.tls.key),
+            require_encryption=True,
+        )
+    try:
+        client = Client(
+            options.address, timeout=options.patience, security=security, set_as_default=False
+        )
+    except (OSError, ValueError, TypeError) as error:
+        raise ParameterError(
+            f"the Dask scheduler at {options.address} does not answer ({error}): start it (dask "
+            "scheduler), or name another in conf/local/dask.yml"
+        ) from None
+    with client:
+        yield client
+
+
+def _described(client: "Client") -> str:
+    workers = len(client.scheduler_info()["workers"])
+    return f"{workers} worker{'' if workers == 1 else 's'}"
+
+
+@dataclass
+class _Handed:
+    """A node that was handed out, and what is known of it."""
+
+    node: Node
+    connection: int
+    future: "Future | None" = None
+    worker: str | None = None
+    since: float | None = None
+
+
+class _Run:
+    """A pipeline on its way: what may begin, what has begun, what is done."""
+
+    def __init__(
+        self,
+        client: "Client",
+        options: ClusterOptions,
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
+        run_id: str | None,
+        is_async: bool,
+    ) -> None:
+        self._client, self._options, self._catalog = client, options, catalog
+        self._common = {
+            "run_id": run_id,
+            "is_async": is_async,
+            "package": project.PACKAGE_NAME,
+            "made_with": made_with(),
+            "environment": ExperimentTracking.environment_of_workers(),
+        }
+        self._nodes = {node.name: node for node in pipeline.nodes}
+        self._missing: dict[str, int] = {}
+        self._children: dict[str, list[str]] = defaultdict(list)
+        self._stage: dict[str, int] = {}
+        parents = pipeline.node_dependencies
+        for node in pipeline.nodes:
+            names = [parent.name for parent in parents[node]]
+            self._missing[node.name] = len(names)
+            self._stage[node.name] = 1 + max((self._stage[name] for name in names), default=0)
+            for name in names:
+                self._children[name].append(node.name)
+        kept = pipeline.outputs()
+        self._readers: dict[str, int] = defaultdict(int)
+        for node in pipeline.nodes:
+            for name in set(node.inputs) - pipeline.inputs():
+                self._readers[name] += 1
+        self._in_memory = {
+            name
+            for node in pipeline.nodes
+            for name in node.outputs
+            if isinstance(catalog.get(name), MemoryDataset)
+        }
+        self._released = self._in_memory - kept
+        # The long ones, where there are any.
+        self._cells = {name for name, node in self._nodes.items() if "method" in node.tags}
+        self._cells = self._cells or set(self._nodes)
+        self._handed: dict[str, _Handed] = {}
+        self._number = self._connection = 0
+        self._done: set[str] = set()
+        self._given_up: set[str] = set()
+        self._ended: SimpleQueue[Future] = SimpleQueue()
+        self._offered: set[str] = set()
+        self._counted = self._warned = -SECONDS_BETWEEN_WARNINGS
+
+    def finish(self) -> None:
+        """Run everything.
+
+        Raises:
+            ParameterError: the scheduler is lost, or a node has ended too many workers.
+            Exception: of the node that has failed.
+        """
+        self._listen()
+        with progress_bar("cells") as self._show:
+            self._progress()
+            try:
+                for name, missing in self._missing.items():
+                    if not missing:
+                        self._hand_out(self._nodes[name])
+                while len(self._done) < len(self._nodes):
+                    self._wait()
+            except BaseException:
+                if self._client.status == "running":
+                    self._client.cancel([handed.future for handed in self._handed.values()])
+                raise
+
+    def _listen(self) -> None:
+        """Hear what workers begin and what they log."""
+        self._client.subscribe_topic(BEGUN, self._begun)
+        self._client.forward_logging(__name__.split(".")[0], level=logging.INFO)
+
+    def _begun(self, event: tuple[float, dict[str, str]]) -> None:
+        _, said = event
+        handed = self._handed.get(said["key"])
+        if handed is not None:
+            handed.worker, handed.since = said["worker"], time.monotonic()
+
+    def _hand_out(self, node: Node) -> None:
+        names = {*node.inputs, *node.outputs, *read_by_hooks(node)}
+        datasets = {name: self._catalog.get(name) for name in names}
+        self._number += 1
+        key = f"{node.name}-{self._common['run_id']}-{self._number}"
+        handed = self._handed[key] = _Handed(node, self._connection)
+        handed.future = self._client.submit(
+            run_node,
+            Work(node, datasets, **self._common),
+            key=key,
+            resources=self._resources(node),
+            # What is nearly done first: its cell is then closed.
+            priority=self._stage[node.name],
+            pure=False,
+        )
+        handed.future.add_done_callback(self._ended.put)
+
+    def _resources(self, node: Node) -> dict[str, float]:
+        """What workers offer of that which the node would have."""
+        wanted = {
+            name: amount
+            for tag in node.tags & self._options.resources.keys()
+            for name, amount in self._options.resources[tag].items()
+        }
+        if wanted and time.monotonic() - self._counted > SECONDS_BETWEEN_COUNTS:
+            self._count()
+        return {name: amount for name, amount in wanted.items() if name in self._offered}
+
+    def _count(self) -> int:
+        workers = self._client.scheduler_info()["workers"].values()
+        self._offered = {name for worker in workers for name in worker["resources"]}
+        self._counted = time.monotonic()
+        return len(workers)
+
+    def _wait(self) -> None:
+        """Take what has ended, or else look after what has not."""
+        try:
+            future = self._ended.get(timeout=SECONDS_BETWEEN_LOOKS)
+        except Empty:
+            self._look_after()
+            return
+        handed = self._handed.pop(future.key, None)
+        # Not one that was handed out anew.
+        if handed is not None:
+            self._take(handed)
+
+    def _take(self, handed: _Handed) -> None:
+        node, future = handed.node, handed.future
+        if future.status == "cancelled":
+            # The scheduler was lost, and the new one knows nothing of it.
+            if handed.connection == self._connection:
+                self._reconnect()
+            self._hand_out(node)
+            return
+        if future.status == "error":
+            self._failed(node, future)
+            return
+        made = future.result() if self._in_memory & {*node.outputs} else {}
+        # Dask would make again, when its worker dies, what is still asked for.
+        future.release()
+        for name, data in made.items():
+            self._catalog.save(name, data)
+        self._finished(node)
+
+    def _failed(self, node: Node, future: "Future") -> None:
+        from distributed import KilledWorker
+
+        error = future.exception()
+        if isinstance(error, ModuleNotFoundError):
+            raise ParameterError(f"on a Dask worker: {error}; install the project there as here")
+        if not isinstance(error, KilledWorker):
+            raise error
+        limit = self._options.time_limit
+        failure = f"{error.allowed_failures + 1} workers have died of it (for lack of memory?)" + (
+            "" if limit is None else f" or took longer than {limit:g} s"
+        )
+        instead = failing(node, failure)
+        if instead is None or node.name in self._given_up:
+            raise ParameterError(f"{node.name}: {failure}. {GO_ON}")
+        self._given_up.add(node.name)
+        self._hand_out(instead)
+
+    def _finished(self, node: Node) -> None:
+        self._done.add(node.name)
+        for name in set(node.inputs) & self._readers.keys():
+            self._readers[name] -= 1
+            if not self._readers[name] and name in self._released:
+                self._catalog.release(name)
+        for child in self._children[node.name]:
+            self._missing[child] -= 1
+            if not self._missing[child]:
+                self._hand_out(self._nodes[child])
+        self._progress(node)
+
+    def _progress(self, node: Node | None = None) -> None:
+        done = len(self._cells & self._done)
+        self._show(done, len(self._cells), "" if node is None else node.name)
+        if node is not None and not sys.stderr.isatty():
+            logger.info("Completed %s (%d of %d cells)", node.name, done, len(self._cells))
+
+    def _look_after(self) -> None:
+        """See that there are workers, and that none hangs."""
+        if self._client.status != "running":
+            return
+        now = time.monotonic()
+        limit = self._options.time_limit
+        hanging = {
+            handed.worker
+            for handed in self._handed.values()
+            if limit is not None and handed.since is not None and now - handed.since > limit
+        }
+        if hanging:
+            logger.warning("Over the time limit, restarted: %s", ", ".join(sorted(hanging)))
+            for handed in self._handed.values():
+                if handed.worker in hanging:
+                    handed.worker = handed.since = None
+            self._client.restart_workers(
+                sorted(hanging), timeout=SECONDS_TO_RESTART, raise_for_error=False
+            )
+        waiting = all(handed.since is None for handed in self._handed.values())
+        if waiting and now - self._warned > SECONDS_BETWEEN_WARNINGS and not self._count():
+            self._warned = now
+            logger.warning("Waiting for workers: there are none")
+
+    def _reconnect(self) -> None:
+        """Wait for a scheduler that was lost.
+
+        Raises:
+            ParameterError: it has not come back.
+        """
+        logger.warning("The Dask scheduler is lost; waiting for it")
+        while self._client.status != "running":
+            if self._client.status in ("closing", "closed"):
+                raise ParameterError(
+                    f"the Dask scheduler {self._options.address} is lost, and has not come back in "
+                    f"{self._options.patience:g} s. {GO_ON}"
+                )
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        self._connection += 1
+        self._listen()
+
+
+class _CatalogOfWorker(DataCatalog):
+    """Keeps what another worker has saved of the same node, in the same run, before it died."""
+
+    def save(self, ds_name: str, data: Any) -> None:
+        dataset = self.get(ds_name)
+        if isinstance(dataset, AbstractVersionedDataset) and dataset._version:
+            if not getattr(dataset, "written_whole", False):
+                _remove_version(dataset)
+            elif dataset.exists():
+                return
+        super().save(ds_name, data)
+
+
+def _remove_version(dataset: AbstractVersionedDataset) -> None:
+    """Remove what may be half-written."""
+    files = getattr(dataset, "_fs", None) or LocalFileSystem()
+    path = str(dataset._get_versioned_path(dataset.resolve_save_version()))
+    if files.exists(path):
+        files.rm(path, recursive=True)
+
+
+def run_node(work: Work) -> dict[str, Any]:
+    """Run a node, on a worker.
+
+    Returns:
+        Its outputs that are in no storage, by name.
+
+    Raises:
+        ParameterError: the worker would run several nodes at once, or has other versions.
+        ClickException: a user, a disk or a server is at fault.
+        NodeError: the node has failed.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    worker.log_event(BEGUN, {"key": worker.get_current_task(), "worker": worker.address})
+    if worker.state.nthreads != 1:
+        raise ParameterError(
+            f"the Dask worker {worker.address} has {worker.state.nthreads} threads; methods have "
+            "threads of their own: start it with --nthreads 1, and several of them with --nworkers"
+        )
+    hooks = _hooks(work.package)
+    _refuse_other_versions(work.made_with, worker.address)
+    os.environ.pop(ExperimentTracking.PARENT, None)
+    os.environ.update(work.environment)
+    catalog = _CatalogOfWorker(datasets=dict(work.datasets))
+    failure = None
+    try:
+        Task(work.node, catalog, work.is_async, hooks, work.run_id).execute()
+    except Exception as error:
+        failure = _as_message(error, f"{work.node.name}, on {worker.address}")
+    if failure is not None:
+        raise failure
+    return {
+        name: catalog.load(name)
+        for name in work.node.outputs
+        if isinstance(catalog.get(name), MemoryDataset)
+    }
+
+
+def _as_message(error: Exception, place: str) -> Exception:
+    """An error that can be sent.
+
+    One with its causes and its traceback may refer to itself or be too deep, and the client would
+    wait for ever for what could not be sent.
+    """
+    plain = plain_error(error)
+    if plain is not None:
+        return click.ClickException(plain.message)
+    return NodeError(f"{place}:\n{''.join(format_exception(error))}")
+
+
+@cache
+def _hooks(package: str) -> "PluginManager":
+    """The project's hooks; not those of plugins, of which kedro-mlflow's opens runs of its own."""
+    project.configure_project(package)
+    # The client shows what is logged, and says what has failed.
+    logging.getLogger(package).propagate = False
+    logging.getLogger("distributed.worker").addFilter(
+        lambda record: not str(record.msg).startswith("Compute Failed")
+    )
+    manager = _create_hook_manager()
+    _register_hooks(manager, project.settings.HOOKS)
+    return manager
+
+
+def _refuse_other_versions(wanted: dict[str, Any], address: str) -> None:
+    here = made_with()
+    differing = [name for name, value in wanted.items() if here[name] != value]
+    if differing:
+        raise ParameterError(
+            f"the Dask worker {address} has another version of {', '.join(differing)}: its results "
+            "would differ. Install the same there"
+        )

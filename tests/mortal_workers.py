@@ -1,0 +1,73 @@
+"""A preload of Dask workers: nodes end or hang their worker once.
+
+The environment says which and when: `MORTAL_NODES`, a regular expression of kinds of nodes;
+`MORTAL_MOMENT`, "before" the node, "unsaved" after it, "half" saved, or "always" (of a node by its
+whole name); `MORTAL_WAY`, "kill",
+"sleep" or "stop". In the folder `MORTAL_FOLDER` there is a file for each kind that did so, and a
+line for each node that was begun. `MORTAL_VERSION` is a version of NumPy that is not there.
+"""
+
+import os
+import re
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+from kedro.io import DataCatalog
+from kedro.pipeline.node import Node
+
+from conle import runner
+from conle.pipelines.resuming import made_with
+
+FOLDER = Path(os.environ["MORTAL_FOLDER"])
+NODES, MOMENT, WAY = (
+    os.environ.get(f"MORTAL_{name}", default)
+    for name, default in (("NODES", "-"), ("MOMENT", "before"), ("WAY", "kill"))
+)
+WAYS = {
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "sleep": lambda: time.sleep(3600),
+    "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+}
+running = None
+node_run, catalog_save = Node.run, DataCatalog.save
+
+
+def perish(moment):
+    kind = running.rpartition(".")[2]
+    if moment != MOMENT or not re.fullmatch(NODES, kind):
+        return
+    try:
+        (FOLDER / f"{kind}.{moment}").touch(exist_ok=False)
+    except FileExistsError:
+        return
+    # What is said of the node is to have left the process.
+    time.sleep(0.2)
+    WAYS[WAY]()
+
+
+def run(self, inputs=None):
+    global running
+    running = self.name
+    with (FOLDER / "begun").open("a") as begun:
+        begun.write(f"{self.name} {os.environ['MORTAL_NAME']}\n")
+    if MOMENT == "always" and re.fullmatch(NODES, self.name):
+        given_up = isinstance(self.func.keywords["function"], partial)
+        if not given_up:
+            WAYS[WAY]()
+    perish("before")
+    outputs = node_run(self, inputs)
+    perish("unsaved")
+    return outputs
+
+
+def save(self, ds_name, data):
+    catalog_save(self, ds_name, data)
+    perish("half")
+
+
+def dask_setup(worker):
+    if "MORTAL_VERSION" in os.environ:
+        runner.made_with = lambda: {**made_with(), "numpy": os.environ["MORTAL_VERSION"]}
+    Node.run, DataCatalog.save = run, save

@@ -1,0 +1,516 @@
+"""Pipelines on a Dask cluster, whose workers, clients and schedulers die."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import fsspec
+import mlflow
+import psutil
+import pytest
+import yaml
+from broken_runs import (
+    CELLS,
+    SEVERAL,
+    finish,
+    left_behind,
+    nothing_is_half_written,
+    results,
+    start,
+)
+from distributed import Security
+
+from conle.enhancers.registry import BASELINES, REFERENCES
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
+
+DASK = "--runner=conle.runner.DaskRunner"
+# Workers have one each, unless told otherwise.
+ONE_THREAD = f"{SEVERAL},threads=1"
+DASK_COMMAND = [sys.executable, "-m", "dask"]
+PRELOAD = Path(__file__).with_name("mortal_workers.py")
+# Seconds, which no two runs share.
+MEASURED = ("cost.json",)
+
+
+def configure(project, **options):
+    (project.folder / "conf" / "local" / "dask.yml").write_text(yaml.safe_dump(options))
+
+
+class Cluster:
+    """A scheduler and workers, each a process of its own."""
+
+    def __init__(self, folder, *options):
+        self.folder = folder
+        self.processes = []
+        self.scheduler = self.start_scheduler("--port=0", *options)
+        until = time.monotonic() + 60
+        while not self.address:
+            assert time.monotonic() < until, self.log("scheduler")
+            time.sleep(0.1)
+
+    @property
+    def address(self):
+        lines = [line for line in self.log("scheduler").splitlines() if "Scheduler at:" in line]
+        return lines[-1].split()[-1] if lines else None
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text()
+
+    def begin(self, name, *arguments, **environment):
+        with (self.folder / f"{name}.log").open("a") as log:
+            process = subprocess.Popen(
+                [*DASK_COMMAND, *arguments],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"MORTAL_FOLDER": str(self.folder)} | environment,
+            )
+        self.processes.append(process)
+        return process
+
+    def start_scheduler(self, port, *arguments):
+        return self.begin(
+            "scheduler", "scheduler", "--host=127.0.0.1", port, "--no-dashboard", *arguments
+        )
+
+    def start_workers(self, number=2, name="worker", *arguments, **environment):
+        return self.begin(
+            name,
+            "worker",
+            self.address,
+            f"--nworkers={number}",
+            "--nthreads=1",
+            f"--preload={PRELOAD}",
+            "--no-dashboard",
+            *arguments,
+            MORTAL_NAME=name,
+            **environment,
+        )
+
+    def restart_scheduler(self):
+        port = self.address.rpartition(":")[2]
+        self.scheduler.kill()
+        self.scheduler.wait()
+        self.scheduler = self.start_scheduler(f"--port={port}")
+
+    def worker_pids(self):
+        """Of the processes that run nodes, below those that look after them."""
+        return [
+            child.pid
+            for process in self.processes
+            if process is not self.scheduler and process.poll() is None
+            for child in psutil.Process(process.pid).children(recursive=True)
+            if "spawn_main" in " ".join(child.cmdline())
+        ]
+
+    def begun(self):
+        """How often every node was begun."""
+        return Counter(node for node, _ in self.places())
+
+    def places(self):
+        """Every node that was begun, and the name of its worker."""
+        return [line.split() for line in (self.folder / "begun").read_text().splitlines()]
+
+    def perished(self):
+        return {
+            path.name.split(".")[0] for path in self.folder.glob("*.*") if path.suffix != ".log"
+        }
+
+    def close(self):
+        for process in self.processes:
+            if process.poll() is None:
+                for child in psutil.Process(process.pid).children(recursive=True):
+                    child.kill()
+                process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path_factory):
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def wait_until(true):
+    until = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def finished_cells(project):
+    return list(project.folder.glob("data/07_model_output/*/*/recover_key.json/*/*.json"))
+
+
+@pytest.fixture(scope="module")
+def sequential(make_project, toy_datasets):
+    """A project after a run without Dask."""
+    project = make_project("sequential")
+    for name, (features, labels) in toy_datasets.items():
+        project.write_raw(name, features, labels)
+    code, output = finish(project, ONE_THREAD)
+    assert code == 0, output
+    return project
+
+
+def twin(project, sequential):
+    """A project with the very same files."""
+    for path in (sequential.folder / "data" / "01_raw").iterdir():
+        shutil.copy(path, project.folder / "data" / "01_raw")
+    return project
+
+
+@pytest.fixture
+def several(project, sequential):
+    return twin(project, sequential)
+
+
+def artifacts(project):
+    """The last version of every artifact."""
+    newest = {}
+    for path in sorted((project.folder / "data").rglob("*")):
+        if path.is_file() and path.parents[1].name == path.name and path.name not in MEASURED:
+            newest[path.parents[1].relative_to(project.folder)] = path.read_bytes()
+    return newest
+
+
+def tracked(project):
+    client = mlflow.MlflowClient(f"sqlite:///{project.folder}/mlflow.db")
+    (experiment,) = client.search_experiments(filter_string="name = 'conle'")
+    return client.search_runs([experiment.experiment_id])
+
+
+def as_without_dask(project, sequential):
+    """The same bytes, one run for each cell, none left open, nothing half-written."""
+    mine, theirs = artifacts(project), artifacts(sequential)
+    assert mine.keys() == theirs.keys()
+    assert [str(name) for name in mine if mine[name] != theirs[name]] == []
+    runs = tracked(project)
+    cells = Counter(run.info.run_name for run in runs if "mlflow.parentRunId" in run.data.tags)
+    assert set(cells.values()) == {1}
+    assert len(cells) == CELLS
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    described = {run.info.run_name: run.data.params for run in runs if run.info.run_name in cells}
+    assert described == {
+        run.info.run_name: run.data.params
+        for run in tracked(sequential)
+        if run.info.run_name in cells
+    }
+    nothing_is_half_written(project)
+
+
+def test_a_cluster_of_this_machine(several, sequential):
+    code, output = finish(several, ONE_THREAD, DASK)
+    assert code == 0, output
+    as_without_dask(several, sequential)
+    assert "dashboard at http://127.0.0.1:" in output
+    assert f"({CELLS} of {CELLS} cells)" in output
+    # Nothing but what the other runners say.
+    assert "distributed" not in output
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param("before", marks=pytest.mark.long),
+        pytest.param("unsaved", marks=pytest.mark.long),
+        "half",
+    ],
+)
+def test_every_kind_of_node_kills_its_worker(several, sequential, cluster, moment):
+    configure(several, address=cluster.address)
+    cluster.start_workers(MORTAL_NODES=".*", MORTAL_MOMENT=moment)
+    code, output = finish(several, ONE_THREAD, DASK)
+    assert code == 0, output
+    as_without_dask(several, sequential)
+    kinds = {name.rpartition(".")[2] for name in cluster.begun()}
+    assert len(kinds) == 11
+    assert cluster.perished() == kinds
+    # Once more each, and no node that was done already.
+    again = [name for name, times in cluster.begun().items() if times > 1]
+    assert len(again) == len(kinds)
+    assert {name.rpartition(".")[2] for name in again} == kinds
+
+
+def test_workers_that_hang(several, sequential, cluster):
+    """One that does not end, and one that does not even answer."""
+    configure(several, address=cluster.address, time_limit=8)
+    cluster.start_workers(MORTAL_NODES="recover", MORTAL_WAY="sleep")
+    cluster.start_workers(1, "stopped", MORTAL_NODES="score", MORTAL_WAY="stop")
+    code, output = finish(several, ONE_THREAD, DASK)
+    assert code == 0, output
+    as_without_dask(several, sequential)
+    assert cluster.perished() >= {"recover"}
+    assert "Over the time limit, restarted: tcp://127.0.0.1:" in output
+
+
+def test_a_client_that_is_killed(several, sequential, cluster):
+    """Its workers live on, and what they had finished is not done again."""
+    configure(several, address=cluster.address)
+    cluster.start_workers()
+    process = start(several, ONE_THREAD, DASK)
+    wait_until(lambda: len(finished_cells(several)) >= 3)
+    process.kill()
+    process.communicate()
+    finished = finished_cells(several)
+    code, output = finish(several, f"{ONE_THREAD},resume=true", DASK)
+    assert code == 0, output
+    taken = output.count("Taken from the run of")
+    assert len(finished) <= taken <= CELLS
+    assert results(several) == results(sequential)
+    assert {run.info.status for run in tracked(several)} <= {"FINISHED", "KILLED"}
+    nothing_is_half_written(several)
+
+
+def test_a_scheduler_that_is_started_again(several, sequential, cluster):
+    configure(several, address=cluster.address)
+    cluster.start_workers()
+    process = start(several, ONE_THREAD, DASK)
+    wait_until(lambda: len(finished_cells(several)) >= 3)
+    cluster.restart_scheduler()
+    # Those of the old one have ended with it.
+    cluster.start_workers(2, "new")
+    output, _ = process.communicate(timeout=150)
+    assert process.returncode == 0, output
+    assert "The Dask scheduler is lost" in output
+    as_without_dask(several, sequential)
+
+
+def test_a_scheduler_that_does_not_come_back(several, cluster):
+    configure(several, address=cluster.address, patience=3)
+    cluster.start_workers()
+    process = start(several, ONE_THREAD, DASK)
+    wait_until(lambda: len(finished_cells(several)) >= 1)
+    cluster.scheduler.kill()
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "is lost, and has not come back in 3 s" in output
+    assert "Traceback" not in output
+    assert "RUNNING" not in {run.info.status for run in tracked(several)}
+
+
+def test_a_cell_that_kills_every_worker_leaves_the_others(several, cluster):
+    configure(several, address=cluster.address)
+    cluster.start_workers(MORTAL_NODES="One.conle.recover", MORTAL_MOMENT="always")
+    code, output = finish(several, ONE_THREAD, DASK)
+    assert code == 1
+    assert "1 of 8 cells have failed, all others are done:" in output
+    assert "One conle: 4 workers have died of it" in output
+    assert "Traceback" not in output
+    runs = {run.info.run_name: run.info.status for run in tracked(several)}
+    assert runs.pop("One conle") == runs.pop("conle") == "FAILED"
+    assert set(runs.values()) == {"FINISHED"}
+    assert len(runs) == CELLS - 1
+
+
+def test_trained_methods_go_to_a_gpu_if_there_is_one(several, cluster):
+    configure(several, address=cluster.address, resources={"gpu": {"GPU": 1}, "memory": {"RAM": 9}})
+    cluster.start_workers(1, "plain")
+    cluster.start_workers(1, "graphics", "--resources=GPU=1")
+    wait_until(lambda: cluster.log("scheduler").count("Register worker") == 2)
+    chosen = "conle.steps=40,repeats=1,folds=3,datasets=One,threads=1,levi_mlp.epochs=5"
+    code, output = finish(several, chosen, DASK, pipeline="__default__")
+    assert code == 0, output
+    places = {
+        name.split(".")[1]: place for name, place in cluster.places() if name.endswith(".recover")
+    }
+    assert places["conle"] == places["levi_mlp"] == "graphics"
+    # No worker offers memory by that name, so that every one will do.
+    assert set(places) == {"conle", *BASELINES, *REFERENCES}
+
+
+def test_an_object_store(several, sequential, cluster, tmp_path):
+    """Workers share nothing but a server that speaks S3."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    environment = {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        files = fsspec.filesystem(
+            "s3", endpoint_url=url, key="test", secret="test", use_listings_cache=False
+        )
+        wait_until(lambda: psutil.Process(server.pid).net_connections())
+        files.mkdir("bucket")
+        files.put(f"{several.folder}/data/01_raw", "bucket/raw", recursive=True)
+        shutil.rmtree(several.folder / "data")
+        (several.folder / "conf" / "local" / "globals.yml").write_text(
+            "artifacts: s3://bucket/project\nraw_dir: s3://bucket/raw\n"
+        )
+        configure(several, address=cluster.address)
+        cluster.start_workers(MORTAL_NODES="recover|score", MORTAL_MOMENT="half", **environment)
+        code, output = finish(several, ONE_THREAD, DASK, **environment)
+        assert code == 0, output
+        assert cluster.perished() == {"recover", "score"}
+        assert "Results   s3://bucket/project/08_reporting/results.parquet/" in output
+        assert not (several.folder / "data").exists()
+        resumed = finish(several, f"{ONE_THREAD},resume=true", DASK, **environment)
+        assert resumed[0] == 0, resumed[1]
+        assert resumed[1].count("Taken from the run of") == CELLS
+        files.get("bucket/project", f"{several.folder}/data", recursive=True)
+    finally:
+        server.kill()
+        server.wait()
+    shutil.rmtree(several.folder / "data" / "01_raw", ignore_errors=True)
+    mine, theirs = artifacts(several), artifacts(sequential)
+    # Keys say where they were taken from.
+    for name in [name for name in theirs if name.name.endswith("_key.json")]:
+        del mine[name], theirs[name]
+    assert mine == theirs
+    assert {run.info.status for run in tracked(several)} == {"FINISHED"}
+    recovered = [
+        artifact.path
+        for run in tracked(several)
+        for artifact in mlflow.MlflowClient(f"sqlite:///{several.folder}/mlflow.db").list_artifacts(
+            run.info.run_id, "recovered"
+        )
+    ]
+    assert len(recovered) == 2 * CELLS
+
+
+def test_a_cluster_with_tls(several, tmp_path):
+    keys = Security.temporary()
+    files = {
+        "ca_file": (tmp_path / "ca.pem", keys.tls_ca_file),
+        "cert": (tmp_path / "cert.pem", keys.tls_client_cert),
+        "key": (tmp_path / "key.pem", keys.tls_client_key),
+    }
+    for path, content in files.values():
+        path.write_text(content)
+    tls = {name: str(path) for name, (path, _) in files.items()}
+    options = [f"--tls-{name.replace('_', '-')}={path}" for name, path in tls.items()]
+    (tmp_path / "cluster").mkdir()
+    cluster = Cluster(tmp_path / "cluster", *options)
+    try:
+        assert cluster.address.startswith("tls://")
+        cluster.start_workers(2, "worker", *options)
+        configure(several, address=cluster.address, tls=tls)
+        code, output = finish(several, ONE_THREAD, DASK)
+        assert code == 0, output
+        configure(several, address=cluster.address, patience=3)
+        code, output = finish(several, ONE_THREAD, DASK)
+    finally:
+        cluster.close()
+    assert code == 1
+    assert f"the Dask scheduler at {cluster.address} does not answer" in output
+    assert "Traceback" not in output
+
+
+def test_what_a_user_has_to_be_told(several, cluster):
+    """One message each, and nothing done."""
+    local = several.folder / "conf" / "local" / "dask.yml"
+    run = ("run", "--pipelines=conle", DASK, f"--params={ONE_THREAD}")
+
+    def told(content):
+        local.write_text(content)
+        (outcome,) = several.kedro_each(run)
+        assert outcome.returncode == 1
+        assert "Traceback" not in outcome.stdout + outcome.stderr
+        assert not list(several.folder.glob("data/07_model_output/*"))
+        return outcome.stderr
+
+    said = told("addres: null\ntls: {ca_file: missing.pem, cert: missing.pem}\nworkers: 0")
+    assert "These options in dask.yml cannot be used:" in said
+    assert "addres: Extra inputs are not permitted" in said
+    assert "tls.ca_file: Path does not point to a file (given: 'missing.pem')" in said
+    assert "tls.key: Field required" in said
+    assert "workers: Input should be greater than or equal to 1 (given: 0)" in said
+    said = told("address: tcp://127.0.0.1:9\npatience: 1")
+    assert "the Dask scheduler at tcp://127.0.0.1:9 does not answer" in said
+    assert "start it (dask scheduler), or name another in conf/local/dask.yml" in said
+    said = told("address: 'nonsense://here'\npatience: 1")
+    assert "the Dask scheduler at nonsense://here does not answer" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        (["--nthreads=2"], {}, "has 2 threads; methods have threads of their own"),
+        ([], {"MORTAL_VERSION": "0"}, "has another version of numpy: its results would differ"),
+    ],
+)
+def test_workers_that_would_give_other_results(several, cluster, arguments, environment, message):
+    configure(several, address=cluster.address)
+    cluster.start_workers(1, "worker", *arguments, **environment)
+    code, output = finish(several, ONE_THREAD, DASK)
+    assert code == 1
+    assert message in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["worker", "client", "scheduler"])
+def test_twenty_random_moments(make_project, sequential, victim):
+    moments = random.Random(victim)
+    for number in range(20):
+        project = twin(make_project(f"{victim}_{number}"), sequential)
+        cluster = Cluster(project.folder)
+        try:
+            configure(project, address=cluster.address)
+            cluster.start_workers()
+            process = start(project, ONE_THREAD, DASK)
+            moment = moments.uniform(4, 14)
+            time.sleep(moment)
+            finished = len(finished_cells(project))
+            if victim == "worker":
+                os.kill(moments.choice(cluster.worker_pids()), signal.SIGKILL)
+            elif victim == "scheduler":
+                cluster.restart_scheduler()
+                cluster.start_workers(2, "new")
+            else:
+                process.kill()
+            output, _ = process.communicate(timeout=150)
+            if victim == "client":
+                code, output = finish(project, f"{ONE_THREAD},resume=true", DASK)
+                assert code == 0, output
+                assert output.count("Taken from the run of") >= finished
+                assert results(project) == results(sequential)
+                assert {run.info.status for run in tracked(project)} <= {"FINISHED", "KILLED"}
+                nothing_is_half_written(project)
+            else:
+                assert process.returncode == 0, output
+                as_without_dask(project, sequential)
+        finally:
+            cluster.close()
+        print(f"{victim} killed after {moment:.1f} s, {finished} of {CELLS} cells finished: done")
+
+
+def test_a_damaged_file_ends_the_run_in_one_message(several):
+    (several.folder / "data" / "01_raw" / "Two.mat").write_bytes(b"MATLAB no more")
+    code, output = finish(several, ONE_THREAD, DASK)
+    assert code == 1
+    assert "Two.mat is not a MATLAB file, or is damaged" in output
+    assert "Traceback" not in output
+    assert "RUNNING" not in {run.info.status for run in tracked(several)}
+    wait_until(lambda: not left_behind(several))
+
+
+def test_ctrl_c(several):
+    process = start(several, ONE_THREAD, DASK)
+    wait_until(lambda: len(finished_cells(several)) >= 1)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "RUNNING" not in {run.info.status for run in tracked(several)}
+    wait_until(lambda: not left_behind(several))

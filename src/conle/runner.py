@@ -216,7 +216,7 @@ class _Run:
         self._cells = {name for name, node in self._nodes.items() if "method" in node.tags}
         self._cells = self._cells or set(self._nodes)
         self._handed: dict[str, _Handed] = {}
-        self._number = self._connection = 0
+        self._number = self._connection = self._done_cells = 0
         self._done: set[str] = set()
         self._given_up: set[str] = set()
         self._ended: SimpleQueue[Future] = SimpleQueue()
@@ -350,7 +350,8 @@ class _Run:
         self._progress(node)
 
     def _progress(self, node: Node | None = None) -> None:
-        done = len(self._cells & self._done)
+        self._done_cells += node is not None and node.name in self._cells
+        done = self._done_cells
         self._show(done, len(self._cells), "" if node is None else node.name)
         if node is not None and not sys.stderr.isatty():
             logger.info("Completed %s (%d of %d cells)", node.name, done, len(self._cells))

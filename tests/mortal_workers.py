@@ -1,10 +1,10 @@
 """A preload of Dask workers: nodes end or hang their worker once.
 
 The environment says which and when: `MORTAL_NODES`, a regular expression of kinds of nodes;
-`MORTAL_MOMENT`, "before" the node, "unsaved" after it, "half" saved, or "always" (of a node by its
-whole name); `MORTAL_WAY`, "kill",
-"sleep" or "stop". In the folder `MORTAL_FOLDER` there is a file for each kind that did so, and a
-line for each node that was begun. `MORTAL_VERSION` is a version of NumPy that is not there.
+`MORTAL_MOMENT`, "before" the node, "unsaved" after it, "half" saved, or "always" when it is half
+saved (then `MORTAL_NODES` is of whole names); `MORTAL_WAY`, "kill", "sleep" or "stop".
+`MORTAL_VERSION` is a version of NumPy that is not there. In the folder `MORTAL_FOLDER` there is a
+file for each kind that did so, and a line for each node that was begun.
 """
 
 import os
@@ -30,11 +30,14 @@ WAYS = {
     "sleep": lambda: time.sleep(3600),
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
 }
-running = None
+running, given_up = None, False
 node_run, catalog_save = Node.run, DataCatalog.save
 
 
 def perish(moment):
+    always = MOMENT == "always" and moment == "half" and not given_up
+    if always and re.fullmatch(NODES, running):
+        WAYS[WAY]()
     kind = running.rpartition(".")[2]
     if moment != MOMENT or not re.fullmatch(NODES, kind):
         return
@@ -48,14 +51,11 @@ def perish(moment):
 
 
 def run(self, inputs=None):
-    global running
+    global running, given_up
     running = self.name
     with (FOLDER / "begun").open("a") as begun:
         begun.write(f"{self.name} {os.environ['MORTAL_NAME']}\n")
-    if MOMENT == "always" and re.fullmatch(NODES, self.name):
-        given_up = isinstance(self.func.keywords["function"], partial)
-        if not given_up:
-            WAYS[WAY]()
+    given_up = isinstance(getattr(self.func, "keywords", {}).get("function"), partial)
     perish("before")
     outputs = node_run(self, inputs)
     perish("unsaved")

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -36,6 +37,8 @@ DASK = "--runner=conle.runner.DaskRunner"
 ONE_THREAD = f"{SEVERAL},threads=1"
 DASK_COMMAND = [sys.executable, "-m", "dask"]
 PRELOAD = Path(__file__).with_name("mortal_workers.py")
+# One death of a node's own; others it is suspected of.
+SETTINGS = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
 # Seconds, which no two runs share.
 MEASURED = ("cost.json",)
 
@@ -71,7 +74,7 @@ class Cluster:
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
-                env=os.environ | {"MORTAL_FOLDER": str(self.folder)} | environment,
+                env=os.environ | SETTINGS | {"MORTAL_FOLDER": str(self.folder)} | environment,
             )
         self.processes.append(process)
         return process
@@ -302,11 +305,12 @@ def test_a_scheduler_that_does_not_come_back(several, cluster):
 
 def test_a_cell_that_kills_every_worker_leaves_the_others(several, cluster):
     configure(several, address=cluster.address)
+    # It has saved some of its outputs each time.
     cluster.start_workers(MORTAL_NODES="One.conle.recover", MORTAL_MOMENT="always")
     code, output = finish(several, ONE_THREAD, DASK)
     assert code == 1
     assert "1 of 8 cells have failed, all others are done:" in output
-    assert "One conle: 4 workers have died of it" in output
+    assert re.search(r"One conle: [23] workers have died of it", output)
     assert "Traceback" not in output
     runs = {run.info.run_name: run.info.status for run in tracked(several)}
     assert runs.pop("One conle") == runs.pop("conle") == "FAILED"
@@ -406,57 +410,65 @@ def test_a_cluster_with_tls(several, tmp_path):
         assert cluster.address.startswith("tls://")
         cluster.start_workers(2, "worker", *options)
         configure(several, address=cluster.address, tls=tls)
-        code, output = finish(several, ONE_THREAD, DASK)
-        assert code == 0, output
-        configure(several, address=cluster.address, patience=3)
-        code, output = finish(several, ONE_THREAD, DASK)
+        (several.folder / "conf" / "without").mkdir()
+        (several.folder / "conf" / "without" / "dask.yml").write_text(
+            f"address: {cluster.address}\npatience: 1"
+        )
+        run = ("run", "--pipelines=ingestion", DASK, f"--params={ONE_THREAD}")
+        done, refused = several.kedro_each(run, (*run, "--env=without"))
     finally:
         cluster.close()
-    assert code == 1
-    assert f"the Dask scheduler at {cluster.address} does not answer" in output
-    assert "Traceback" not in output
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert refused.returncode == 1
+    assert f"the Dask scheduler at {cluster.address} does not answer" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
-def test_what_a_user_has_to_be_told(several, cluster):
+def test_what_a_user_has_to_be_told(several, tmp_path_factory):
     """One message each, and nothing done."""
-    local = several.folder / "conf" / "local" / "dask.yml"
-    run = ("run", "--pipelines=conle", DASK, f"--params={ONE_THREAD}")
-
-    def told(content):
-        local.write_text(content)
-        (outcome,) = several.kedro_each(run)
+    clusters = [Cluster(tmp_path_factory.mktemp("cluster")) for _ in range(2)]
+    try:
+        clusters[0].start_workers(1, "worker", "--nthreads=2")
+        clusters[1].start_workers(1, MORTAL_VERSION="0")
+        messages = {
+            "addres: null\ntls: {ca_file: gone.pem, cert: gone.pem}\nworkers: 0": (
+                "These options in dask.yml cannot be used:",
+                "addres: Extra inputs are not permitted",
+                "tls.ca_file: Path does not point to a file (given: 'gone.pem')",
+                "tls.key: Field required",
+                "workers: Input should be greater than or equal to 1 (given: 0)",
+            ),
+            "address: tcp://127.0.0.1:9\npatience: 1": (
+                "the Dask scheduler at tcp://127.0.0.1:9 does not answer",
+                "start it (dask scheduler), or name another in conf/local/dask.yml",
+            ),
+            "address: 'nonsense://here'\npatience: 1": (
+                "the Dask scheduler at nonsense://here does not answer",
+            ),
+            f"address: {clusters[0].address}": (
+                "has 2 threads; methods have threads of their own: start it with --nthreads 1",
+            ),
+            f"address: {clusters[1].address}": (
+                "has another version of numpy: its results would differ",
+            ),
+        }
+        commands = []
+        for number, content in enumerate(messages):
+            folder = several.folder / "conf" / f"env{number}"
+            folder.mkdir()
+            (folder / "dask.yml").write_text(content)
+            options = (f"--env=env{number}", DASK, f"--params={ONE_THREAD}")
+            commands.append(("run", "--pipelines=conle", *options))
+        outcomes = several.kedro_each(*commands)
+    finally:
+        for cluster in clusters:
+            cluster.close()
+    for outcome, expected in zip(outcomes, messages.values(), strict=True):
         assert outcome.returncode == 1
+        for message in expected:
+            assert message in outcome.stderr
         assert "Traceback" not in outcome.stdout + outcome.stderr
-        assert not list(several.folder.glob("data/07_model_output/*"))
-        return outcome.stderr
-
-    said = told("addres: null\ntls: {ca_file: missing.pem, cert: missing.pem}\nworkers: 0")
-    assert "These options in dask.yml cannot be used:" in said
-    assert "addres: Extra inputs are not permitted" in said
-    assert "tls.ca_file: Path does not point to a file (given: 'missing.pem')" in said
-    assert "tls.key: Field required" in said
-    assert "workers: Input should be greater than or equal to 1 (given: 0)" in said
-    said = told("address: tcp://127.0.0.1:9\npatience: 1")
-    assert "the Dask scheduler at tcp://127.0.0.1:9 does not answer" in said
-    assert "start it (dask scheduler), or name another in conf/local/dask.yml" in said
-    said = told("address: 'nonsense://here'\npatience: 1")
-    assert "the Dask scheduler at nonsense://here does not answer" in said
-
-
-@pytest.mark.parametrize(
-    ("arguments", "environment", "message"),
-    [
-        (["--nthreads=2"], {}, "has 2 threads; methods have threads of their own"),
-        ([], {"MORTAL_VERSION": "0"}, "has another version of numpy: its results would differ"),
-    ],
-)
-def test_workers_that_would_give_other_results(several, cluster, arguments, environment, message):
-    configure(several, address=cluster.address)
-    cluster.start_workers(1, "worker", *arguments, **environment)
-    code, output = finish(several, ONE_THREAD, DASK)
-    assert code == 1
-    assert message in output
-    assert "Traceback" not in output
+    assert not list(several.folder.glob("data/0[2-8]*/*/*"))
 
 
 @pytest.mark.long

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from kedro.pipeline import Node, Pipeline
 from kedro.runner import AbstractRunner
 from kedro.runner.task import Task
 
+from conle.datasets.whole import Whole
 from conle.errors import ParameterError
 from conle.hooks import GO_ON, ExperimentTracking, plain_error, read_by_hooks
 from conle.options import ClusterOptions, cluster_options
@@ -46,6 +47,7 @@ SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_BETWEEN_COUNTS = 5.0
 SECONDS_BETWEEN_WARNINGS = 60.0
 SECONDS_TO_RESTART = 20.0
+TIMES_SUSPECTED = 3
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,8 @@ class DaskRunner(AbstractRunner):
     """Runs every node on a worker of a Dask cluster; artifacts go by the catalog.
 
     A node is handed out when all that it needs is made, and forgotten when it is done, so that
-    the death of a worker touches no other node than the one it was at. That one is given to
-    another worker; what the first had saved to its end is kept.
+    the death of a worker touches no other node than the one it was at. That one is done again by
+    another worker, in the place of what the first may have saved.
 
     Args:
         is_async: whether nodes load and save in threads.
@@ -163,6 +165,7 @@ class _Handed:
     """A node that was handed out, and what is known of it."""
 
     node: Node
+    resources: dict[str, float]
     connection: int
     future: "Future | None" = None
     worker: str | None = None
@@ -200,18 +203,13 @@ class _Run:
             self._stage[node.name] = 1 + max((self._stage[name] for name in names), default=0)
             for name in names:
                 self._children[name].append(node.name)
-        kept = pipeline.outputs()
-        self._readers: dict[str, int] = defaultdict(int)
-        for node in pipeline.nodes:
-            for name in set(node.inputs) - pipeline.inputs():
-                self._readers[name] += 1
         self._in_memory = {
-            name
-            for node in pipeline.nodes
-            for name in node.outputs
-            if isinstance(catalog.get(name), MemoryDataset)
+            name for name in pipeline.all_outputs() if isinstance(catalog.get(name), MemoryDataset)
         }
-        self._released = self._in_memory - kept
+        # By how many nodes what is in memory is still to be read.
+        self._readers = Counter(
+            name for node in pipeline.nodes for name in self._in_memory & {*node.inputs}
+        )
         # The long ones, where there are any.
         self._cells = {name for name, node in self._nodes.items() if "method" in node.tags}
         self._cells = self._cells or set(self._nodes)
@@ -219,9 +217,11 @@ class _Run:
         self._number = self._connection = self._done_cells = 0
         self._done: set[str] = set()
         self._given_up: set[str] = set()
+        self._begins: Counter[str] = Counter()
+        self._suspected: Counter[str] = Counter()
         self._ended: SimpleQueue[Future] = SimpleQueue()
-        self._offered: set[str] = set()
-        self._counted = self._warned = -SECONDS_BETWEEN_WARNINGS
+        self._offered: dict[str, float] = {}
+        self._looked = self._counted = self._warned = -SECONDS_BETWEEN_WARNINGS
 
     def finish(self) -> None:
         """Run everything.
@@ -254,18 +254,20 @@ class _Run:
         handed = self._handed.get(said["key"])
         if handed is not None:
             handed.worker, handed.since = said["worker"], time.monotonic()
+            self._begins[handed.node.name] += 1
 
     def _hand_out(self, node: Node) -> None:
         names = {*node.inputs, *node.outputs, *read_by_hooks(node)}
         datasets = {name: self._catalog.get(name) for name in names}
         self._number += 1
         key = f"{node.name}-{self._common['run_id']}-{self._number}"
-        handed = self._handed[key] = _Handed(node, self._connection)
+        resources = self._resources(node)
+        handed = self._handed[key] = _Handed(node, resources, self._connection)
         handed.future = self._client.submit(
             run_node,
             Work(node, datasets, **self._common),
             key=key,
-            resources=self._resources(node),
+            resources=resources,
             # What is nearly done first: its cell is then closed.
             priority=self._stage[node.name],
             pure=False,
@@ -281,25 +283,31 @@ class _Run:
         }
         if wanted and time.monotonic() - self._counted > SECONDS_BETWEEN_COUNTS:
             self._count()
-        return {name: amount for name, amount in wanted.items() if name in self._offered}
+        return {name: wanted[name] for name in wanted.keys() - self._lacking(wanted)}
+
+    def _lacking(self, wanted: dict[str, float]) -> set[str]:
+        """What no worker offers enough of."""
+        return {name for name, amount in wanted.items() if amount > self._offered.get(name, 0)}
 
     def _count(self) -> int:
         workers = self._client.scheduler_info()["workers"].values()
-        self._offered = {name for worker in workers for name in worker["resources"]}
+        self._offered = {}
+        for worker in workers:
+            for name, amount in worker["resources"].items():
+                self._offered[name] = max(amount, self._offered.get(name, 0))
         self._counted = time.monotonic()
         return len(workers)
 
     def _wait(self) -> None:
-        """Take what has ended, or else look after what has not."""
+        """Take what has ended, and look after what has not."""
+        if time.monotonic() - self._looked > SECONDS_BETWEEN_LOOKS:
+            self._look_after()
+            self._looked = time.monotonic()
         try:
             future = self._ended.get(timeout=SECONDS_BETWEEN_LOOKS)
         except Empty:
-            self._look_after()
             return
-        handed = self._handed.pop(future.key, None)
-        # Not one that was handed out anew.
-        if handed is not None:
-            self._take(handed)
+        self._take(self._handed.pop(future.key))
 
     def _take(self, handed: _Handed) -> None:
         node, future = handed.node, handed.future
@@ -327,21 +335,27 @@ class _Run:
             raise ParameterError(f"on a Dask worker: {error}; install the project there as here")
         if not isinstance(error, KilledWorker):
             raise error
-        limit = self._options.time_limit
-        failure = f"{error.allowed_failures + 1} workers have died of it (for lack of memory?)" + (
-            "" if limit is None else f" or took longer than {limit:g} s"
+        begun, limit = self._begins[node.name], self._options.time_limit
+        # Dask suspects those too that had not begun on a worker that died.
+        if begun <= error.allowed_failures and self._suspected[node.name] < TIMES_SUSPECTED:
+            self._suspected[node.name] += 1
+            self._hand_out(node)
+            return
+        failure = (
+            f"{max(begun, error.allowed_failures + 1)} workers have died of it, for lack of memory?"
+            + ("" if limit is None else f" Or it took longer than {limit:g} s.")
         )
         instead = failing(node, failure)
         if instead is None or node.name in self._given_up:
-            raise ParameterError(f"{node.name}: {failure}. {GO_ON}")
+            raise ParameterError(f"{node.name}: {failure} {GO_ON}")
         self._given_up.add(node.name)
         self._hand_out(instead)
 
     def _finished(self, node: Node) -> None:
         self._done.add(node.name)
-        for name in set(node.inputs) & self._readers.keys():
+        for name in self._in_memory & {*node.inputs}:
             self._readers[name] -= 1
-            if not self._readers[name] and name in self._released:
+            if not self._readers[name]:
                 self._catalog.release(name)
         for child in self._children[node.name]:
             self._missing[child] -= 1
@@ -375,10 +389,15 @@ class _Run:
             self._client.restart_workers(
                 sorted(hanging), timeout=SECONDS_TO_RESTART, raise_for_error=False
             )
-        waiting = all(handed.since is None for handed in self._handed.values())
-        if waiting and now - self._warned > SECONDS_BETWEEN_WARNINGS and not self._count():
+        waiting = [handed for handed in self._handed.values() if handed.since is None]
+        if waiting and now - self._warned > SECONDS_BETWEEN_WARNINGS:
             self._warned = now
-            logger.warning("Waiting for workers: there are none")
+            workers = self._count()
+            lacking = {name for handed in waiting for name in self._lacking(handed.resources)}
+            if not workers:
+                logger.warning("Waiting for workers: there are none")
+            elif lacking:
+                logger.warning("Waiting for workers that offer %s", ", ".join(sorted(lacking)))
 
     def _reconnect(self) -> None:
         """Wait for a scheduler that was lost.
@@ -399,16 +418,20 @@ class _Run:
 
 
 class _CatalogOfWorker(DataCatalog):
-    """Keeps what another worker has saved of the same node, in the same run, before it died."""
+    """Lets a node be done again in the same run; Kedro refuses to save a version twice."""
 
     def save(self, ds_name: str, data: Any) -> None:
         dataset = self.get(ds_name)
-        if isinstance(dataset, AbstractVersionedDataset) and dataset._version:
-            if not getattr(dataset, "written_whole", False):
-                _remove_version(dataset)
-            elif dataset.exists():
-                return
+        if isinstance(dataset, Whole):
+            # A file is replaced in one step, by the same content: readers notice nothing.
+            dataset._exists_function = _nowhere
+        elif isinstance(dataset, AbstractVersionedDataset) and dataset._version:
+            _remove_version(dataset)
         super().save(ds_name, data)
+
+
+def _nowhere(path: str) -> bool:
+    return False
 
 
 def _remove_version(dataset: AbstractVersionedDataset) -> None:

@@ -30,8 +30,6 @@ class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
         metadata: for Kedro-Viz.
     """
 
-    written_whole = True
-
     def __init__(
         self,
         filepath: str,

@@ -97,9 +97,6 @@ class WholeFiles:
 class Whole:
     """Writes through `WholeFiles`; for a dataset that opens its file by `with`."""
 
-    # For runners: what is there is there to its end.
-    written_whole = True
-
     def __init__(self, *arguments: Any, **named: Any) -> None:
         # What another process has just written is to be seen.
         named["fs_args"] = {"use_listings_cache": False, **(named.get("fs_args") or {})}

@@ -20,11 +20,11 @@ from kedro.pipeline.node import Node
 from conle import runner
 from conle.pipelines.resuming import made_with
 
-FOLDER = Path(os.environ["MORTAL_FOLDER"])
-NODES, MOMENT, WAY = (
-    os.environ.get(f"MORTAL_{name}", default)
-    for name, default in (("NODES", "-"), ("MOMENT", "before"), ("WAY", "kill"))
+DEFAULTS = {"FOLDER": ".", "NODES": "-", "MOMENT": "before", "WAY": "kill"}
+FOLDER, NODES, MOMENT, WAY = (
+    os.environ.get(f"MORTAL_{name}", default) for name, default in DEFAULTS.items()
 )
+FOLDER = Path(FOLDER)
 WAYS = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "sleep": lambda: time.sleep(3600),

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import fsspec
+import kedro_datasets.json
 import mlflow
 import psutil
 import pytest
@@ -27,8 +28,11 @@ from broken_runs import (
     start,
 )
 from distributed import Security
+from kedro.io import DataCatalog, DatasetError, Version
 
+from conle.datasets.whole import JSONDataset
 from conle.enhancers.registry import BASELINES, REFERENCES
+from conle.runner import CatalogOfWorker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 
@@ -221,6 +225,21 @@ def test_a_cluster_of_this_machine(several, sequential):
     assert f"({CELLS} of {CELLS} cells)" in output
     # Nothing but what the other runners say.
     assert "distributed" not in output
+
+
+@pytest.mark.parametrize("kind", [JSONDataset, kedro_datasets.json.JSONDataset])
+def test_a_node_that_is_done_again(tmp_path, kind):
+    """A version that is there already, whole or not, is replaced; Kedro alone refuses."""
+    dataset = kind(filepath=f"{tmp_path}/made.json", version=Version("v", "v"))
+    folder = tmp_path / "made.json" / "v"
+    folder.mkdir(parents=True)
+    (folder / "made.json").write_text("[1, 2,")
+    (folder / "made.json~elsewhere_1_2.00.partial").write_text("[1,")
+    with pytest.raises(DatasetError, match="must not exist"):
+        DataCatalog({"made": dataset}).save("made", [1, 2, 3])
+    CatalogOfWorker({"made": dataset}).save("made", [1, 2, 3])
+    assert dataset.load() == [1, 2, 3]
+    assert [path.name for path in folder.iterdir()] == ["made.json"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from queue import Empty, SimpleQueue
@@ -28,7 +28,7 @@ from kedro.pipeline import Node, Pipeline
 from kedro.runner import AbstractRunner
 from kedro.runner.task import Task
 
-from conle.datasets.whole import Whole
+from conle.datasets.whole import PARTIAL, Whole
 from conle.errors import ParameterError
 from conle.hooks import GO_ON, ExperimentTracking, plain_error, read_by_hooks
 from conle.options import ClusterOptions, cluster_options
@@ -290,7 +290,11 @@ class _Run:
         return {name for name, amount in wanted.items() if amount > self._offered.get(name, 0)}
 
     def _count(self) -> int:
-        workers = self._client.scheduler_info()["workers"].values()
+        """The number of workers; take note of what they offer."""
+        workers: list[dict[str, Any]] = []
+        # A scheduler that is lost: the futures tell, and all is handed out anew.
+        with suppress(OSError):
+            workers += self._client.scheduler_info()["workers"].values()
         self._offered = {}
         for worker in workers:
             for name, amount in worker["resources"].items():
@@ -386,9 +390,10 @@ class _Run:
             for handed in self._handed.values():
                 if handed.worker in hanging:
                     handed.worker = handed.since = None
-            self._client.restart_workers(
-                sorted(hanging), timeout=SECONDS_TO_RESTART, raise_for_error=False
-            )
+            with suppress(OSError):
+                self._client.restart_workers(
+                    sorted(hanging), timeout=SECONDS_TO_RESTART, raise_for_error=False
+                )
         waiting = [handed for handed in self._handed.values() if handed.since is None]
         if waiting and now - self._warned > SECONDS_BETWEEN_WARNINGS:
             self._warned = now
@@ -417,29 +422,30 @@ class _Run:
         self._listen()
 
 
-class _CatalogOfWorker(DataCatalog):
+class CatalogOfWorker(DataCatalog):
     """Lets a node be done again in the same run; Kedro refuses to save a version twice."""
 
     def save(self, ds_name: str, data: Any) -> None:
+        """Save, in the place of what another worker has left before it died."""
         dataset = self.get(ds_name)
+        if not isinstance(dataset, AbstractVersionedDataset) or not dataset._version:
+            super().save(ds_name, data)
+            return
+        files = getattr(dataset, "_fs", None) or LocalFileSystem()
+        path = str(dataset._get_versioned_path(dataset.resolve_save_version()))
+        left_over = files.glob(f"{path}{PARTIAL}")
         if isinstance(dataset, Whole):
-            # A file is replaced in one step, by the same content: readers notice nothing.
+            # The file is replaced in one step, by the same content: readers notice nothing.
             dataset._exists_function = _nowhere
-        elif isinstance(dataset, AbstractVersionedDataset) and dataset._version:
-            _remove_version(dataset)
+        elif files.exists(path):
+            left_over.append(path)
+        for half_written in left_over:
+            files.rm(half_written, recursive=True)
         super().save(ds_name, data)
 
 
 def _nowhere(path: str) -> bool:
     return False
-
-
-def _remove_version(dataset: AbstractVersionedDataset) -> None:
-    """Remove what may be half-written."""
-    files = getattr(dataset, "_fs", None) or LocalFileSystem()
-    path = str(dataset._get_versioned_path(dataset.resolve_save_version()))
-    if files.exists(path):
-        files.rm(path, recursive=True)
 
 
 def run_node(work: Work) -> dict[str, Any]:
@@ -466,7 +472,7 @@ def run_node(work: Work) -> dict[str, Any]:
     _refuse_other_versions(work.made_with, worker.address)
     os.environ.pop(ExperimentTracking.PARENT, None)
     os.environ.update(work.environment)
-    catalog = _CatalogOfWorker(datasets=dict(work.datasets))
+    catalog = CatalogOfWorker(datasets=dict(work.datasets))
     failure = None
     try:
         Task(work.node, catalog, work.is_async, hooks, work.run_id).execute()
@@ -509,7 +515,7 @@ def _hooks(package: str) -> "PluginManager":
 
 def _refuse_other_versions(wanted: dict[str, Any], address: str) -> None:
     here = made_with()
-    differing = [name for name, value in wanted.items() if here[name] != value]
+    differing = [name for name, value in wanted.items() if here.get(name) != value]
     if differing:
         raise ParameterError(
             f"the Dask worker {address} has another version of {', '.join(differing)}: its results "

@@ -3,12 +3,16 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import fsspec
 import numpy as np
+import psutil
 import pytest
 from scipy.io import loadmat, savemat
 
@@ -139,3 +143,40 @@ def toy_datasets():
         name: (generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
         for name in ("One", "Two")
     }
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[dict[str, str]]:
+    """The environment in which a server of moto is Amazon's S3, with a bucket named bucket."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while not psutil.Process(server.pid).net_connections():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            fsspec.filesystem("s3").mkdir("bucket")
+        yield environment
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.fixture
+def bucket(object_store, monkeypatch) -> str:
+    """A bucket that this process can use."""
+    for name, value in object_store.items():
+        monkeypatch.setenv(name, value)
+    return "s3://bucket"

@@ -1,6 +1,7 @@
 import errno
 import pickle
 import platform
+from types import SimpleNamespace
 
 import click
 import pandas as pd
@@ -52,6 +53,12 @@ def test_addresses_are_shown_without_a_password():
     assert without_password("sqlite:////a/b@c/mlflow.db") == "sqlite:////a/b@c/mlflow.db"
 
 
+def shared_folder(artifacts):
+    hook = SharedFolder()
+    hook.after_context_created(SimpleNamespace(config_loader={"globals": {"artifacts": artifacts}}))
+    return hook
+
+
 def test_a_run_reads_what_it_has_written_itself(tmp_path):
     """And not what another run has written meanwhile; also in a worker, which did not write it."""
     path = str(tmp_path / "data" / "table.csv")
@@ -60,7 +67,7 @@ def test_a_run_reads_what_it_has_written_itself(tmp_path):
         for version in ("2026-01-01T00.00.00.000Z", "2026-01-01T00.00.01.000Z")
     )
     catalog = DataCatalog({"table": own})
-    SharedFolder().before_pipeline_run(
+    shared_folder("data").before_pipeline_run(
         {"project_path": str(tmp_path)}, Pipeline([Node(lambda: None, None, "table")]), catalog
     )
     worker = pickle.loads(pickle.dumps(own))
@@ -70,11 +77,12 @@ def test_a_run_reads_what_it_has_written_itself(tmp_path):
     assert worker.load()["a"].tolist() == [1]
 
 
-def test_a_run_removes_what_a_dead_one_has_left(tmp_path):
+@pytest.mark.parametrize("artifacts", ["data", "s3://bucket/conle"])
+def test_a_run_removes_what_a_dead_one_has_left(tmp_path, artifacts):
     for folder in (tmp_path, tmp_path / "data" / "deep"):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"a~{platform.node()}_{2**22 + 1}_1.00.partial").write_text("half")
-    SharedFolder().before_pipeline_run(
+    shared_folder(artifacts).before_pipeline_run(
         {"project_path": str(tmp_path)}, Pipeline([]), DataCatalog({})
     )
     assert not list(tmp_path.rglob("*.partial"))

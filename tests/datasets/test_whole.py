@@ -40,6 +40,26 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path, error):
     assert path.read_text() == "old"
 
 
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_an_object_is_there_when_it_is_written(bucket, mode):
+    store = fsspec.filesystem("s3", use_listings_cache=False)
+    files, path = WholeFiles(store), f"{bucket}/{mode}/a.txt"
+    content = "whole" if mode == "w" else b"whole"
+    with files.open(path, mode) as file:
+        file.write(content)
+        assert not store.exists(path)
+    assert store.cat(path) == b"whole"
+
+    def fail():
+        with files.open(path, mode) as file:
+            file.write(content[:2])
+            raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011
+        fail()
+    assert store.cat(path) == b"whole"
+
+
 def test_versions(tmp_path):
     dataset = CSVDataset(
         filepath=str(tmp_path / "a.csv"), save_args={"index": False}, version=Version(None, None)

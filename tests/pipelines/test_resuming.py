@@ -51,23 +51,25 @@ def test_other_code_is_something_else(monkeypatch):
     assert key() != before
 
 
-@pytest.fixture
-def kept(tmp_path):
+@pytest.fixture(params=["folder", "object store"])
+def kept(request, tmp_path):
     """Versions that were written of the outputs `table` and `facts`, and what finds them."""
+    place = str(tmp_path)
+    if request.param == "object store":
+        place = f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
 
     def write(version, table, facts, described):
-        folder = tmp_path / "cell"
         for name, data, kind in (
             ("table.parquet", table, ParquetDataset),
             ("facts.json", facts, JSONDataset),
             ("node_key.json", described, JSONDataset),
         ):
             if data is not None:
-                kind(filepath=str(folder / name / version / name)).save(data)
+                kind(filepath=f"{place}/cell/{name}/{version}/{name}").save(data)
 
     found = KeptDataset(
-        filepath=str(tmp_path / "cell" / "node_key.json"),
-        folders=[str(tmp_path / "nothing"), str(tmp_path / "cell")],
+        filepath=f"{place}/cell/node_key.json",
+        folders={"no": {"path": f"{place}/nothing"}, "yes": {"path": f"{place}/cell"}},
     ).load()
     return write, found
 

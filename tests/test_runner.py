@@ -225,8 +225,8 @@ def test_a_cluster_of_this_machine(several, sequential):
     as_without_dask(several, sequential)
     assert "dashboard at http://127.0.0.1:" in output
     assert f"({CELLS} of {CELLS} cells)" in output
-    # Nothing but what the other runners say.
-    assert "distributed" not in output
+    # Of Dask itself nothing is said.
+    assert "worker" not in output.replace("2 workers, dashboard", "")
 
 
 @pytest.mark.parametrize("kind", [JSONDataset, kedro_datasets.json.JSONDataset])
@@ -487,7 +487,7 @@ def test_twenty_random_moments(make_project, sequential, victim):
             cluster.wait_for_workers(2)
             process = start(project, ONE_THREAD, DASK)
             cluster.processes.append(process)
-            moment = moments.uniform(4, 14)
+            moment = moments.uniform(5, 16)
             time.sleep(moment)
             finished = len(finished_cells(project))
             if victim == "worker":

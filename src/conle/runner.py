@@ -122,8 +122,6 @@ def connected(options: ClusterOptions) -> Iterator["Client"]:
         raise ParameterError(
             "Dask is not installed, which conle.runner.DaskRunner needs: pip install 'conle[dask]'"
         ) from None
-    # It speaks of every connection.
-    logging.getLogger("distributed").setLevel(logging.WARNING)
     if options.address is None:
         # Limits of memory are the system's, as in other runners.
         with (
@@ -503,6 +501,8 @@ def _as_message(error: Exception, place: str) -> Exception:
 def _hooks(package: str) -> "PluginManager":
     """The project's hooks; not those of plugins, of which kedro-mlflow's opens runs of its own."""
     project.configure_project(package)
+    # The bar over the cells is enough: those of methods would be drawn over it.
+    os.environ["TTY_COMPATIBLE"] = "0"
     # The client shows what is logged, and says what has failed.
     logging.getLogger(package).propagate = False
     logging.getLogger("distributed.worker").addFilter(

@@ -47,6 +47,9 @@ atexit.register(gc.freeze)
 if sys.platform == "linux":
     os.environ.setdefault("KEDRO_MP_CONTEXT", "fork")
 
+# Dask speaks of every connection, in workers of this machine too.
+os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
+
 # A server that does not answer is given a quarter of a minute, not four.
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
 

@@ -4,10 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conle.enhancers.registry import make_enhancer
+from conle.enhancers.registry import (
+    ABLATIONS,
+    BASELINES,
+    FLOORS,
+    METHODS,
+    POSTERIORS,
+    REFERENCES,
+    make_enhancer,
+)
 from conle.errors import ParameterError
 from conle.pipelines.recovery.cost import measured_cost
 from conle.pipelines.recovery.nodes import recover
+from conle.pipelines.recovery.pipeline import create_pipeline
 from conle.pipelines.splitting.nodes import make_folds
 
 SHORT = {"steps": 20, "batch_size": 16}
@@ -136,3 +145,13 @@ def test_labels_that_the_method_cannot_have_end_in_one_message(tables):
     labels.loc[7] = 1
     with pytest.raises(ParameterError, match=r"Toy posterior_pca: no distribution.*row 7 with 4"):
         run(recover, (features, labels, folds), {}, "cross_validation", "posterior_pca")
+
+
+def test_nodes_say_what_they_need_of_a_machine():
+    tagged = {"gpu": set(), "memory": set(), None: set()}
+    for node in create_pipeline(["Toy"], METHODS).nodes:
+        (resource,) = node.tags & {"gpu", "memory"} or {None}
+        tagged[resource].add(node.namespace.split(".")[1])
+    assert tagged["gpu"] == {"conle", "levi_mlp", *ABLATIONS, *POSTERIORS, *FLOORS}
+    assert tagged["memory"] == {*BASELINES} - {"levi_mlp"}
+    assert tagged[None] == {*REFERENCES}

@@ -123,10 +123,14 @@ def connected(options: ClusterOptions) -> Iterator["Client"]:
             "Dask is not installed, which conle.runner.DaskRunner needs: pip install 'conle[dask]'"
         ) from None
     if options.address is None:
-        # Limits of memory are the system's, as in other runners.
+        # With certificates of its own: others on this machine could run code on it. Limits of
+        # memory are the system's, as in other runners.
         with (
             LocalCluster(
-                n_workers=options.workers or os.cpu_count(), threads_per_worker=1, memory_limit=0
+                n_workers=options.workers or os.cpu_count(),
+                threads_per_worker=1,
+                memory_limit=0,
+                security=True,
             ) as cluster,
             Client(cluster, set_as_default=False) as client,
         ):

@@ -1,5 +1,6 @@
 """Pipelines on a Dask cluster, whose workers, clients and schedulers die."""
 
+import operator
 import os
 import random
 import re
@@ -27,11 +28,14 @@ from broken_runs import (
     start,
 )
 from distributed import Security
-from kedro.io import DataCatalog, DatasetError, Version
+from kedro.framework.project import configure_project
+from kedro.io import DataCatalog, DatasetError, MemoryDataset, Version
+from kedro.pipeline import Node, Pipeline
 
 from conle.datasets.whole import JSONDataset
 from conle.enhancers.registry import BASELINES, REFERENCES
-from conle.runner import CatalogOfWorker
+from conle.options import ClusterOptions
+from conle.runner import CatalogOfWorker, DaskRunner
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 
@@ -227,6 +231,23 @@ def test_a_cluster_of_this_machine(several, sequential):
     assert f"({CELLS} of {CELLS} cells)" in output
     # Of Dask itself nothing is said.
     assert "worker" not in output.replace("2 workers, dashboard", "")
+
+
+def test_what_is_in_no_storage_goes_by_the_client():
+    configure_project("conle")
+    pipeline = Pipeline(
+        [
+            Node(operator.neg, "given", "negative"),
+            Node(operator.mul, ["given", "negative"], "product"),
+            Node(operator.sub, ["product", "negative"], "difference"),
+        ]
+    )
+    catalog = DataCatalog({"given": MemoryDataset(3)})
+    runner = DaskRunner(options=ClusterOptions(workers=2))
+    assert runner.run(pipeline, catalog)["difference"].load() == -6
+    # Nobody reads it any more.
+    with pytest.raises(DatasetError, match="has not been saved"):
+        catalog.load("negative")
 
 
 @pytest.mark.parametrize("kind", [JSONDataset, kedro_datasets.json.JSONDataset])

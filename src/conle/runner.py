@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -317,16 +318,19 @@ class _Run:
 
     def _take(self, handed: _Handed) -> None:
         node, future = handed.node, handed.future
+        if future.status == "error":
+            self._failed(node, future)
+            return
+        made: dict[str, Any] = {}
+        if self._in_memory & {*node.outputs}:
+            with suppress(CancelledError):
+                made = future.result()
         if future.status == "cancelled":
             # The scheduler was lost, and the new one knows nothing of it.
             if handed.connection == self._connection:
                 self._reconnect()
             self._hand_out(node)
             return
-        if future.status == "error":
-            self._failed(node, future)
-            return
-        made = future.result() if self._in_memory & {*node.outputs} else {}
         # Dask would make again, when its worker dies, what is still asked for.
         future.release()
         for name, data in made.items():

@@ -2,6 +2,7 @@
 
 import operator
 import os
+import platform
 import random
 import re
 import shutil
@@ -45,7 +46,10 @@ ONE_THREAD = f"{SEVERAL},threads=1"
 DASK_COMMAND = [sys.executable, "-m", "dask"]
 PRELOAD = Path(__file__).with_name("mortal_workers.py")
 # One death of a node's own; others it is suspected of.
-SETTINGS = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+SETTINGS = {
+    "DASK_LOGGING__DISTRIBUTED": "info",
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+}
 # Seconds, which no two runs share.
 MEASURED = ("cost.json",)
 
@@ -257,7 +261,8 @@ def test_a_node_that_is_done_again(tmp_path, kind):
     folder = tmp_path / "made.json" / "v"
     folder.mkdir(parents=True)
     (folder / "made.json").write_text("[1, 2,")
-    (folder / "made.json~elsewhere_1_2.00.partial").write_text("[1,")
+    if kind is JSONDataset:
+        (folder / f"made.json~{platform.node()}_99999999_1.00.partial").write_text("[1,")
     with pytest.raises(DatasetError, match="must not exist"):
         DataCatalog({"made": dataset}).save("made", [1, 2, 3])
     CatalogOfWorker({"made": dataset}).save("made", [1, 2, 3])
@@ -288,15 +293,15 @@ def test_every_kind_of_node_kills_its_worker(several, sequential, cluster, momen
     assert {name.rpartition(".")[2] for name in again} == kinds
 
 
-def test_workers_that_hang(several, sequential, cluster):
-    """One that does not end, and one that does not even answer."""
+@pytest.mark.parametrize("way", ["sleep", "stop"])
+def test_a_worker_that_hangs(several, sequential, cluster, way):
+    """One that does not end its node, or does not even answer."""
     configure(several, address=cluster.address, time_limit=8)
-    cluster.start_workers(MORTAL_NODES="recover", MORTAL_WAY="sleep")
-    cluster.start_workers(1, "stopped", MORTAL_NODES="score", MORTAL_WAY="stop")
+    cluster.start_workers(MORTAL_NODES="recover", MORTAL_WAY=way)
     code, output = finish(several, ONE_THREAD, DASK)
     assert code == 0, output
     as_without_dask(several, sequential)
-    assert cluster.perished() >= {"recover"}
+    assert cluster.perished() == {"recover"}
     assert "Over the time limit, restarted: tcp://127.0.0.1:" in output
 
 
@@ -431,7 +436,7 @@ def test_a_cluster_with_tls(several, tmp_path):
         configure(several, address=cluster.address, tls=tls)
         (several.folder / "conf" / "without").mkdir()
         (several.folder / "conf" / "without" / "dask.yml").write_text(
-            f"address: {cluster.address}\npatience: 1"
+            f"address: {cluster.address.replace('tls', 'tcp')}\ntls: null\npatience: 1"
         )
         run = ("run", "--pipelines=ingestion", DASK, f"--params={ONE_THREAD}")
         done, refused = several.kedro_each(run, (*run, "--env=without"))
@@ -439,7 +444,7 @@ def test_a_cluster_with_tls(several, tmp_path):
         cluster.close()
     assert done.returncode == 0, done.stdout + done.stderr
     assert refused.returncode == 1
-    assert f"the Dask scheduler at {cluster.address} does not answer" in refused.stderr
+    assert "does not answer" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
@@ -456,6 +461,9 @@ def test_what_a_user_has_to_be_told(several, tmp_path_factory):
                 "tls.ca_file: Path does not point to a file (given: 'gone.pem')",
                 "tls.key: Field required",
                 "workers: Input should be greater than or equal to 1 (given: 0)",
+            ),
+            "address: tls://127.0.0.1:9": (
+                "tls is for an address that begins with tls://, which needs it",
             ),
             "address: tcp://127.0.0.1:9\npatience: 1": (
                 "the Dask scheduler at tcp://127.0.0.1:9 does not answer",

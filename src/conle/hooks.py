@@ -311,7 +311,11 @@ def plain_error(error: BaseException | None) -> click.ClickException | None:
     while error is not None:
         if isinstance(error, click.ClickException):
             return error
-        of_disk = isinstance(error, OSError) and error.errno in DISK_ERRORS
+        # Those of object stores have no number.
+        of_disk = isinstance(error, PermissionError) or type(error).__module__.startswith(
+            "botocore"
+        )
+        of_disk |= isinstance(error, OSError) and error.errno in DISK_ERRORS
         if of_disk or (isinstance(error, SafetensorError) and "I/O error" in str(error)):
             return click.ClickException(f"A file cannot be written or read: {error}. {GO_ON}")
         if isinstance(error, MlflowException):
@@ -445,9 +449,12 @@ class ExperimentTracking:
         from mlflow.entities import Param
 
         client, parent_id = self.client(), self._parent_id()
+        parent = client.get_run(parent_id)
+        if parent.info.status != "RUNNING":
+            # A worker may begin what it was given by a client that is no more.
+            raise ParameterError(f"the run {parent_id}, which this cell belongs to, has ended")
         run_id = self._run_of(dataset, method)
         if run_id is None:
-            parent = client.get_run(parent_id)
             child = client.create_run(
                 parent.info.experiment_id,
                 run_name=f"{dataset} {method}",

@@ -25,6 +25,7 @@ from pydantic import (
     Field,
     FilePath,
     ValidationError,
+    model_validator,
 )
 
 from conle.enhancers.registry import METHODS, suggestion
@@ -177,6 +178,12 @@ class ClusterOptions(BaseModel):
     resources: dict[str, dict[str, Annotated[float, Field(gt=0)]]] = {}
     time_limit: Annotated[float, Field(gt=0)] | None = None
     patience: Annotated[float, Field(gt=0)] = 60
+
+    @model_validator(mode="after")
+    def _encrypted_or_not(self) -> "ClusterOptions":
+        if (self.address or "").startswith("tls://") != (self.tls is not None):
+            raise ValueError("tls is for an address that begins with tls://, which needs it")
+        return self
 
     @classmethod
     def from_configuration(cls, configured: Mapping[str, Any]) -> "ClusterOptions":

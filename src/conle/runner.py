@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from kedro.pipeline import Node, Pipeline
 from kedro.runner import AbstractRunner
 from kedro.runner.task import Task
 
-from conle.datasets.whole import PARTIAL, Whole
+from conle.datasets.whole import PARTIAL, Whole, remove_left_over
 from conle.errors import ParameterError
 from conle.hooks import GO_ON, ExperimentTracking, plain_error, read_by_hooks
 from conle.options import ClusterOptions, cluster_options
@@ -223,7 +224,7 @@ class _Run:
         self._begins: Counter[str] = Counter()
         self._suspected: Counter[str] = Counter()
         self._ended: SimpleQueue[Future] = SimpleQueue()
-        self._offered: dict[str, float] = {}
+        self._offers: list[dict[str, float]] = []
         self._looked = self._counted = self._warned = -SECONDS_BETWEEN_WARNINGS
 
     def finish(self) -> None:
@@ -237,15 +238,22 @@ class _Run:
         with progress_bar("cells") as self._show:
             self._progress()
             try:
+                # Not before it can be known what they offer.
+                while not self._count():
+                    self._look_after()
+                    time.sleep(SECONDS_BETWEEN_LOOKS)
                 for name, missing in self._missing.items():
                     if not missing:
                         self._hand_out(self._nodes[name])
                 while len(self._done) < len(self._nodes):
                     self._wait()
-            except BaseException:
+            except Exception:
+                if self._client.status in ("closing", "closed"):
+                    raise self._lost() from None
+                raise
+            finally:
                 if self._client.status == "running":
                     self._client.cancel([handed.future for handed in self._handed.values()])
-                raise
 
     def _listen(self) -> None:
         """Hear what workers begin and what they log."""
@@ -286,22 +294,18 @@ class _Run:
         }
         if wanted and time.monotonic() - self._counted > SECONDS_BETWEEN_COUNTS:
             self._count()
-        return {name: wanted[name] for name in wanted.keys() - self._lacking(wanted)}
-
-    def _lacking(self, wanted: dict[str, float]) -> set[str]:
-        """What no worker offers enough of."""
-        return {name for name, amount in wanted.items() if amount > self._offered.get(name, 0)}
+        fits = any(
+            all(amount <= offered.get(name, 0) for name, amount in wanted.items())
+            for offered in self._offers
+        )
+        return wanted if fits else {}
 
     def _count(self) -> int:
-        """The number of workers; take note of what they offer."""
-        workers: list[dict[str, Any]] = []
-        # A scheduler that is lost: the futures tell, and all is handed out anew.
-        with suppress(OSError):
-            workers += self._client.scheduler_info()["workers"].values()
-        self._offered = {}
-        for worker in workers:
-            for name, amount in worker["resources"].items():
-                self._offered[name] = max(amount, self._offered.get(name, 0))
+        """The number of workers; take note of what they offer, for as long as the run lasts."""
+        workers = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
+        for worker in workers.values():
+            if worker["resources"] and worker["resources"] not in self._offers:
+                self._offers.append(worker["resources"])
         self._counted = time.monotonic()
         return len(workers)
 
@@ -341,8 +345,15 @@ class _Run:
         from distributed import KilledWorker
 
         error = future.exception()
-        if isinstance(error, ModuleNotFoundError):
-            raise ParameterError(f"on a Dask worker: {error}; install the project there as here")
+        if error is None:
+            # The scheduler was lost since.
+            self._hand_out(node)
+            return
+        if isinstance(error, ModuleNotFoundError) or "deserialization of the task" in str(error):
+            raise ParameterError(
+                f"the Dask scheduler or a worker cannot read a node ({error}): install the project "
+                "there as here"
+            )
         if not isinstance(error, KilledWorker):
             raise error
         begun, limit = self._begins[node.name], self._options.time_limit
@@ -389,26 +400,30 @@ class _Run:
         hanging = {
             handed.worker
             for handed in self._handed.values()
-            if limit is not None and handed.since is not None and now - handed.since > limit
+            if limit is not None
+            and handed.since is not None
+            and now - handed.since > limit
+            and not handed.future.done()
         }
         if hanging:
             logger.warning("Over the time limit, restarted: %s", ", ".join(sorted(hanging)))
             for handed in self._handed.values():
                 if handed.worker in hanging:
                     handed.worker = handed.since = None
-            with suppress(OSError):
-                self._client.restart_workers(
-                    sorted(hanging), timeout=SECONDS_TO_RESTART, raise_for_error=False
-                )
+            # Not by the client's own method, which waits, and fails if one has just died.
+            self._client.sync(
+                self._client.scheduler.restart_workers,
+                workers=sorted(hanging),
+                timeout=SECONDS_TO_RESTART,
+                wait_for_workers=False,
+                on_error="return",
+                stimulus_id=f"time-limit-{now}",
+            )
         waiting = [handed for handed in self._handed.values() if handed.since is None]
-        if waiting and now - self._warned > SECONDS_BETWEEN_WARNINGS:
+        if (waiting or not self._handed) and now - self._warned > SECONDS_BETWEEN_WARNINGS:
             self._warned = now
-            workers = self._count()
-            lacking = {name for handed in waiting for name in self._lacking(handed.resources)}
-            if not workers:
+            if not self._count():
                 logger.warning("Waiting for workers: there are none")
-            elif lacking:
-                logger.warning("Waiting for workers that offer %s", ", ".join(sorted(lacking)))
 
     def _reconnect(self) -> None:
         """Wait for a scheduler that was lost.
@@ -417,15 +432,23 @@ class _Run:
             ParameterError: it has not come back.
         """
         logger.warning("The Dask scheduler is lost; waiting for it")
-        while self._client.status != "running":
+        listening = False
+        while not listening:
             if self._client.status in ("closing", "closed"):
-                raise ParameterError(
-                    f"the Dask scheduler {self._options.address} is lost, and has not come back in "
-                    f"{self._options.patience:g} s. {GO_ON}"
-                )
+                raise self._lost()
             time.sleep(SECONDS_BETWEEN_LOOKS)
+            # It may be lost again at once.
+            with suppress(OSError):
+                if self._client.status == "running":
+                    self._listen()
+                    listening = True
         self._connection += 1
-        self._listen()
+
+    def _lost(self) -> ParameterError:
+        return ParameterError(
+            f"the Dask scheduler {self._options.address} is lost, and has not come back in "
+            f"{self._options.patience:g} s. {GO_ON}"
+        )
 
 
 class CatalogOfWorker(DataCatalog):
@@ -439,14 +462,13 @@ class CatalogOfWorker(DataCatalog):
             return
         files = getattr(dataset, "_fs", None) or LocalFileSystem()
         path = str(dataset._get_versioned_path(dataset.resolve_save_version()))
-        left_over = files.glob(f"{path}{PARTIAL}")
         if isinstance(dataset, Whole):
             # The file is replaced in one step, by the same content: readers notice nothing.
             dataset._exists_function = _nowhere
+            if dataset._protocol == "file":
+                remove_left_over(Path(path).parent.glob(PARTIAL))
         elif files.exists(path):
-            left_over.append(path)
-        for half_written in left_over:
-            files.rm(half_written, recursive=True)
+            files.rm(path, recursive=True)
         super().save(ds_name, data)
 
 

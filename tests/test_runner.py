@@ -293,7 +293,7 @@ def test_every_kind_of_node_kills_its_worker(several, sequential, cluster, momen
     assert {name.rpartition(".")[2] for name in again} == kinds
 
 
-@pytest.mark.parametrize("way", ["sleep", "stop"])
+@pytest.mark.parametrize("way", ["sleep", pytest.param("stop", marks=pytest.mark.long)])
 def test_a_worker_that_hangs(several, sequential, cluster, way):
     """One that does not end its node, or does not even answer."""
     configure(several, address=cluster.address, time_limit=8)
@@ -337,6 +337,7 @@ def test_a_scheduler_that_is_started_again(several, sequential, cluster):
     as_without_dask(several, sequential)
 
 
+@pytest.mark.long
 def test_a_scheduler_that_does_not_come_back(several, cluster):
     configure(several, address=cluster.address, patience=3)
     cluster.start_workers()

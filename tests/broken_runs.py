@@ -17,6 +17,19 @@ SEVERAL = f"{SHORT},datasets=One+Two"
 CELLS = 2 * 4
 
 
+def with_datasets(project, datasets):
+    for name, (features, labels) in datasets.items():
+        project.write_raw(name, features, labels)
+    return project
+
+
+def undisturbed(project, datasets, parameters):
+    """A project after a run that nothing has happened to."""
+    code, output = finish(with_datasets(project, datasets), parameters)
+    assert code == 0, output
+    return project
+
+
 def start(project, parameters, *options, pipeline="conle", **environment):
     return subprocess.Popen(
         [

@@ -14,6 +14,7 @@ import fsspec
 import numpy as np
 import psutil
 import pytest
+from broken_runs import with_datasets
 from scipy.io import loadmat, savemat
 
 REPOSITORY = Path(__file__).parents[1]
@@ -131,9 +132,7 @@ def artificial_run(make_project) -> tuple[Project, subprocess.CompletedProcess]:
 @pytest.fixture
 def several(project, toy_datasets):
     """A project with two datasets."""
-    for name, (features, labels) in toy_datasets.items():
-        project.write_raw(name, features, labels)
-    return project
+    return with_datasets(project, toy_datasets)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,8 @@ from broken_runs import (
     results,
     start,
     statuses,
+    undisturbed,
+    with_datasets,
 )
 
 from conle.enhancers.registry import REFERENCES
@@ -28,12 +30,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX sig
 @pytest.fixture(scope="module")
 def unbroken(make_project, toy_datasets):
     """The results of a run that nothing has happened to."""
-    project = make_project("unbroken")
-    for name, (features, labels) in toy_datasets.items():
-        project.write_raw(name, features, labels)
-    code, output = finish(project, SEVERAL)
-    assert code == 0, output
-    return results(project)
+    return results(undisturbed(make_project("unbroken"), toy_datasets, SEVERAL))
 
 
 def killed_and_resumed(project, moment, sent, unbroken):
@@ -66,9 +63,7 @@ def test_a_run_that_is_killed_can_be_resumed(several, unbroken, sent):
 def test_twenty_random_moments(make_project, toy_datasets, unbroken):
     moments = random.Random(0)
     for number in range(20):
-        project = make_project(f"killed_{number}")
-        for name, (features, labels) in toy_datasets.items():
-            project.write_raw(name, features, labels)
+        project = with_datasets(make_project(f"killed_{number}"), toy_datasets)
         moment = moments.uniform(1, 11)
         code, finished = killed_and_resumed(project, moment, signal.SIGKILL, unbroken)
         print(f"kill -9 after {moment:.1f} s: status {code}, {finished} of 8 cells were finished")

@@ -6,15 +6,17 @@ from types import SimpleNamespace
 import click
 import pandas as pd
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from kedro.io import DataCatalog, DatasetError
 from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
+from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from safetensors import SafetensorError
 
 from conle.datasets.whole import CSVDataset
-from conle.errors import DataError
-from conle.hooks import SharedFolder, plain_error, without_password
+from conle.errors import DataError, ParameterError
+from conle.hooks import ExperimentTracking, SharedFolder, plain_error, without_password
 
 
 def wrapped(error):
@@ -30,6 +32,9 @@ def wrapped(error):
         (DataError("row 3"), "row 3"),
         (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
         (PermissionError(errno.EACCES, "Permission denied", "a.csv"), "Permission denied: 'a.csv'"),
+        # As of S3.
+        (PermissionError("Access Denied"), "Access Denied"),
+        (EndpointConnectionError(endpoint_url="http://x"), "connect to the endpoint URL"),
         (SafetensorError("I/O error: No space left"), "No space left"),
         (MlflowException("API request failed"), "MLflow has failed: API request failed"),
     ],
@@ -86,3 +91,22 @@ def test_a_run_removes_what_a_dead_one_has_left(tmp_path, artifacts):
         {"project_path": str(tmp_path)}, Pipeline([]), DataCatalog({})
     )
     assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_no_cell_is_opened_below_a_run_that_has_ended(tmp_path, monkeypatch):
+    """A worker may begin what it was given by a client that is no more."""
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    client = MlflowClient(uri)
+    experiment = client.create_experiment("x")
+    parent = client.create_run(experiment, tags={"git_commit": "x", "process": "x"}).info.run_id
+    monkeypatch.setenv(ExperimentTracking.PARENT, parent)
+    cell = ("One", "uniform", {"protocol": "transductive"}, {"sha256": "x"})
+    ExperimentTracking()._open(*cell)
+    assert len(client.search_runs([experiment])) == 2
+    client.set_terminated(parent, "KILLED")
+    with pytest.raises(ParameterError, match="has ended"):
+        ExperimentTracking()._open("Two", *cell[1:])
+    with pytest.raises(ParameterError, match="has ended"):
+        ExperimentTracking()._open(*cell)
+    assert len(client.search_runs([experiment])) == 2

@@ -111,6 +111,7 @@ SELECTIONS = {
     "output": ((*CONLE, "--to-outputs=nothing"), "not contain datasets named ['nothing']"),
     "namespace": ((*CONLE, "--namespaces=nothing"), "following namespaces: ['nothing']"),
     "missing_files": ((*CONLE, "--env=paper"), "data/01_raw/Natural_Scene.mat"),
+    "pipelines": (("run", "--pipelines=conle,baselines"), "conle and baselines have nodes of the"),
     "inputs": (("run", "--pipelines=evaluation"), "no run has left them in the catalog yet"),
 }
 PARAMETERS = {

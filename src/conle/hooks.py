@@ -148,11 +148,17 @@ class RunParameters:
         if not SELECTION.keys() <= given.keys():
             return
         names = [given["pipeline"]] if given.get("pipeline") else given.get("pipelines")
-        selected = Pipeline([])
-        for name in names or ["__default__"]:
+        names = names or ["__default__"]
+        for name in names:
             if name not in pipelines:
                 raise ParameterError(f"there is no pipeline {name!r}{suggestion(name, pipelines)}")
-            selected += pipelines[name]
+        try:
+            selected = sum((pipelines[name] for name in names), Pipeline([]))
+        except ValueError:
+            raise ParameterError(
+                f"{' and '.join(names)} have nodes of the same names for other methods: run them "
+                "one after the other"
+            ) from None
         try:
             selected.filter(**{SELECTION[option]: given[option] for option in SELECTION})
         except ValueError as error:

@@ -164,6 +164,12 @@ def _described(client: "Client") -> str:
     return f"{workers} worker{'' if workers == 1 else 's'}"
 
 
+def _fits(wanted: dict[str, float], offers: list[dict[str, float]]) -> bool:
+    return any(
+        all(amount <= offered.get(name, 0) for name, amount in wanted.items()) for offered in offers
+    )
+
+
 @dataclass
 class _Handed:
     """A node that was handed out, and what is known of it."""
@@ -224,6 +230,8 @@ class _Run:
         self._begins: Counter[str] = Counter()
         self._suspected: Counter[str] = Counter()
         self._ended: SimpleQueue[Future] = SimpleQueue()
+        # What workers offer: those of now, and all that there have been.
+        self._workers: list[dict[str, float]] = []
         self._offers: list[dict[str, float]] = []
         self._looked = self._counted = self._warned = -SECONDS_BETWEEN_WARNINGS
 
@@ -234,14 +242,11 @@ class _Run:
             ParameterError: the scheduler is lost, or a node has ended too many workers.
             Exception: of the node that has failed.
         """
-        self._listen()
         with progress_bar("cells") as self._show:
             self._progress()
             try:
-                # Not before it can be known what they offer.
-                while not self._count():
-                    self._look_after()
-                    time.sleep(SECONDS_BETWEEN_LOOKS)
+                self._wait_for_workers()
+                self._listen()
                 for name, missing in self._missing.items():
                     if not missing:
                         self._hand_out(self._nodes[name])
@@ -254,6 +259,16 @@ class _Run:
             finally:
                 if self._client.status == "running":
                     self._client.cancel([handed.future for handed in self._handed.values()])
+
+    def _wait_for_workers(self) -> None:
+        """Before there are any, it is not known what they offer."""
+        self._count()
+        while not self._workers:
+            if self._client.status in ("closing", "closed"):
+                raise self._lost()
+            self._warn("there are none")
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+            self._count()
 
     def _listen(self) -> None:
         """Hear what workers begin and what they log."""
@@ -294,20 +309,21 @@ class _Run:
         }
         if wanted and time.monotonic() - self._counted > SECONDS_BETWEEN_COUNTS:
             self._count()
-        fits = any(
-            all(amount <= offered.get(name, 0) for name, amount in wanted.items())
-            for offered in self._offers
-        )
-        return wanted if fits else {}
+        return wanted if _fits(wanted, self._offers) else {}
 
-    def _count(self) -> int:
-        """The number of workers; take note of what they offer, for as long as the run lasts."""
-        workers = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
-        for worker in workers.values():
-            if worker["resources"] and worker["resources"] not in self._offers:
-                self._offers.append(worker["resources"])
+    def _count(self) -> None:
+        """Take note of the workers and of what they offer."""
+        # A scheduler that is lost just now: the futures will tell.
+        with suppress(OSError):
+            found = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
+            self._workers = [worker["resources"] for worker in found.values()]
+        self._offers += [offered for offered in self._workers if offered not in self._offers]
         self._counted = time.monotonic()
-        return len(workers)
+
+    def _warn(self, lacking: str) -> None:
+        if time.monotonic() - self._warned > SECONDS_BETWEEN_WARNINGS:
+            self._warned = time.monotonic()
+            logger.warning("Waiting for workers: %s", lacking)
 
     def _wait(self) -> None:
         """Take what has ended, and look after what has not."""
@@ -322,8 +338,9 @@ class _Run:
 
     def _take(self, handed: _Handed) -> None:
         node, future = handed.node, handed.future
-        if future.status == "error":
-            self._failed(node, future)
+        error = future.exception() if future.status == "error" else None
+        if error is not None:
+            self._failed(node, error)
             return
         made: dict[str, Any] = {}
         if self._in_memory & {*node.outputs}:
@@ -341,14 +358,9 @@ class _Run:
             self._catalog.save(name, data)
         self._finished(node)
 
-    def _failed(self, node: Node, future: "Future") -> None:
+    def _failed(self, node: Node, error: Exception) -> None:
         from distributed import KilledWorker
 
-        error = future.exception()
-        if error is None:
-            # The scheduler was lost since.
-            self._hand_out(node)
-            return
         if isinstance(error, ModuleNotFoundError) or "deserialization of the task" in str(error):
             raise ParameterError(
                 f"the Dask scheduler or a worker cannot read a node ({error}): install the project "
@@ -411,19 +423,22 @@ class _Run:
                 if handed.worker in hanging:
                     handed.worker = handed.since = None
             # Not by the client's own method, which waits, and fails if one has just died.
-            self._client.sync(
-                self._client.scheduler.restart_workers,
-                workers=sorted(hanging),
-                timeout=SECONDS_TO_RESTART,
-                wait_for_workers=False,
-                on_error="return",
-                stimulus_id=f"time-limit-{now}",
-            )
-        waiting = [handed for handed in self._handed.values() if handed.since is None]
-        if (waiting or not self._handed) and now - self._warned > SECONDS_BETWEEN_WARNINGS:
-            self._warned = now
-            if not self._count():
-                logger.warning("Waiting for workers: there are none")
+            with suppress(OSError):
+                self._client.sync(
+                    self._client.scheduler.restart_workers,
+                    workers=sorted(hanging),
+                    timeout=SECONDS_TO_RESTART,
+                    wait_for_workers=False,
+                    on_error="return",
+                    stimulus_id=f"time-limit-{now}",
+                )
+        waiting = [handed.resources for handed in self._handed.values() if handed.since is None]
+        if waiting and now - self._counted > SECONDS_BETWEEN_COUNTS:
+            self._count()
+            lacking = [wanted for wanted in waiting if not _fits(wanted, self._workers)]
+            if lacking:
+                names = ", ".join(sorted({name for wanted in lacking for name in wanted}))
+                self._warn(f"none of those there are offers {names}" if names else "there are none")
 
     def _reconnect(self) -> None:
         """Wait for a scheduler that was lost.

@@ -151,3 +151,13 @@ def test_what_comes_from_data_is_escaped():
     source = render_page(**inputs(["SJAFFE"]))
     assert "<b>odd" not in source
     assert "&lt;b&gt;odd" in source
+
+
+def test_the_learner_beside_that_on_the_true_distributions():
+    kinds = {"true_distributions": 0.02, "conle": 0.03}
+    predictive = pd.DataFrame(
+        [("SJAFFE", name, "kl_divergence", kl, 0.001) for name, kl in kinds.items()],
+        columns=["dataset", "method", "measure", "mean", "std"],
+    )
+    page = render_page(**{**inputs(["SJAFFE"]), "predictive": predictive})
+    assert "ConLE 1.500." in page

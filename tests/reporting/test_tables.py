@@ -150,3 +150,22 @@ def test_curves_side_by_side():
     table = tables.curve_table(rows, "setting", "measure")
     assert table.columns.tolist() == ["dataset", "setting", "clark", "cosine"]
     assert table.iloc[1].tolist() == ["A", 5.0, "0.2000", "0.4000 ± 0.0400"]
+
+
+def test_a_learner_against_the_same_on_the_true_distributions():
+    kl = {"true_distributions": (0.02, 0.04, 1.0), "conle": (0.03, 0.08), "uniform": (0.02, 0.02)}
+    table = pd.DataFrame(
+        [
+            (dataset, method, measure, mean if measure == "kl_divergence" else 7.0)
+            for method, means in kl.items()
+            # The others have failed on Movie.
+            for dataset, mean in zip(("SJAFFE", "SBU_3DFE", "Movie"), means, strict=False)
+            for measure in ("kl_divergence", "clark")
+        ],
+        columns=["dataset", "method", "measure", "mean"],
+    )
+    found = tables.against_the_truth(table)
+    assert list(found) == ["uniform", "conle"]
+    assert found == pytest.approx({"conle": (1.5 * 2) ** 0.5, "uniform": 0.5**0.5})
+    assert tables.against_the_truth(table[table["method"] != "true_distributions"]) == {}
+    assert tables.against_the_truth(table[:0]) == {}

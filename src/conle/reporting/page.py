@@ -108,6 +108,7 @@ def render_page(
             "cost": tables.grid_of(cost, 1),
             "missing": tables.grid_of(missing),
         },
+        against_the_truth={} if predictive is None else tables.against_the_truth(predictive),
         table3=_by_measure(table3, ranks),
         table4=_by_measure(table4),
         figures={

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.registry import TITLES
+from conle.enhancers.registry import TITLES, TRUE_DISTRIBUTIONS
 from conle.measures import MEASURES
 
 FORMULAS = {
@@ -337,3 +337,20 @@ def curve_table(table: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
     names = list(dict.fromkeys(table[columns]))
     wide = table.assign(text=text).pivot(index=["dataset", index], columns=columns, values="text")
     return wide[names].rename_axis(columns=None).reset_index()
+
+
+def against_the_truth(predictive: pd.DataFrame) -> dict[str, float]:
+    """The KL of the learner by what it was trained on, divided by that on the true distributions.
+
+    Args:
+        predictive: columns dataset, method, measure, mean.
+
+    Returns:
+        By method, the geometric mean over the datasets that all methods have; nothing without any.
+    """
+    kl = predictive[predictive["measure"] == "kl_divergence"]
+    means = kl.pivot(index="dataset", columns="method", values="mean").dropna()
+    if means.empty or TRUE_DISTRIBUTIONS not in means:
+        return {}
+    ratios = means.drop(columns=TRUE_DISTRIBUTIONS).div(means[TRUE_DISTRIBUTIONS], axis=0)
+    return np.exp(np.log(ratios).mean()).sort_values().to_dict()

@@ -144,6 +144,15 @@ def toy_datasets():
     }
 
 
+@pytest.fixture
+def tracked_at() -> Iterator[Callable[[str], None]]:
+    """What tells MLflow where runs of this process are tracked, until the test has ended."""
+    import mlflow
+
+    yield mlflow.set_tracking_uri
+    mlflow.set_tracking_uri(None)
+
+
 @pytest.fixture(scope="session")
 def object_store() -> Iterator[dict[str, str]]:
     """The environment in which a server of moto is Amazon's S3, with a bucket named bucket."""

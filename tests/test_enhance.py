@@ -36,7 +36,7 @@ def enhance(project, **parameters):
     return project.kedro("run", "--pipelines", "enhance", "--params", joined)
 
 
-def test_enhance_and_apply(own):
+def test_enhance_and_apply(own, tracked_at):
     run = enhance(own)
     assert run.returncode == 0, run.stderr
     parquet = pd.read_parquet(own.newest("07_model_output/enhance/distributions.parquet"))
@@ -56,7 +56,7 @@ def test_enhance_and_apply(own):
     assert run.returncode == 0, run.stderr
     again = pd.read_csv(own.newest("07_model_output/enhance/distributions.csv"), index_col=0)
     np.testing.assert_allclose(again, parquet[:5], atol=1e-6)
-    mlflow.set_tracking_uri(f"sqlite:///{own.folder}/mlflow.db")
+    tracked_at(f"sqlite:///{own.folder}/mlflow.db")
     experiment = mlflow.get_experiment_by_name("conle")
     runs = mlflow.MlflowClient().search_runs([experiment.experiment_id])
     assert {run.info.status for run in runs} == {"FINISHED"}
@@ -69,13 +69,13 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def test_the_model_can_be_served(own, free_port):
+def test_the_model_can_be_served(own, free_port, tracked_at):
     run = enhance(own, method="conle", registered_model="toy")
     assert run.returncode == 0, run.stderr
     table = pd.read_csv(own.folder / "my.csv", index_col=0)[:4]
     expected = pd.read_parquet(own.newest("07_model_output/enhance/distributions.parquet"))[:4]
     uri = f"sqlite:///{own.folder}/mlflow.db"
-    mlflow.set_tracking_uri(uri)
+    tracked_at(uri)
     model = mlflow.pyfunc.load_model("models:/toy/1")
     given = table.astype(float)
     np.testing.assert_allclose(model.predict(given), expected, atol=1e-6)

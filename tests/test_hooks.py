@@ -93,10 +93,10 @@ def test_a_run_removes_what_a_dead_one_has_left(tmp_path, artifacts):
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_no_cell_is_opened_below_a_run_that_has_ended(tmp_path, monkeypatch):
+def test_no_cell_is_opened_below_a_run_that_has_ended(tmp_path, monkeypatch, tracked_at):
     """A worker may begin what it was given by a client that is no more."""
     uri = f"sqlite:///{tmp_path}/mlflow.db"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    tracked_at(uri)
     client = MlflowClient(uri)
     experiment = client.create_experiment("x")
     parent = client.create_run(experiment, tags={"git_commit": "x", "process": "x"}).info.run_id

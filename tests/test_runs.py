@@ -371,6 +371,7 @@ def test_convergence(toy):
     assert toy.newest("08_reporting/convergence_curves.png").stat().st_size > 10_000
 
 
+@pytest.mark.usefixtures("tracked_at")  # kedro-mlflow sets it
 def test_two_sessions_in_one_process(toy, monkeypatch):
     """The second has the nodes of its own datasets."""
     from kedro.framework.session import KedroSession

@@ -4,7 +4,7 @@
 
 FCM, GLLE and LESC are fitted to all rows; then the same products, decompositions and distances (of
 FCM) are computed again, as often as the method did it. KM and LP take a second, for distances.
-ConLE and LEVI-MLP are trained for two epochs on ten folds, on one core, under PyTorch's profiler,
+ConLE and LEVI-MLP are trained for ten epochs on ten folds, on one core, under PyTorch's profiler,
 which counts batched products. "times" is all of the method's time by that of its linear algebra.
 Prints a table and writes benchmarks/linear_algebra.csv.
 """
@@ -26,7 +26,7 @@ from conle.enhancers import fcm, graph_regression, lesc
 from conle.enhancers.registry import make_enhancer
 
 PRODUCTS = ("aten::bmm", "aten::baddbmm")
-EPOCHS = 2
+EPOCHS = 10
 
 
 def seconds(work, times=1):

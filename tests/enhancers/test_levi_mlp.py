@@ -67,13 +67,32 @@ def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_dropout_keeps_the_mean_and_its_share():
-    generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
-    dropout = Dropout(0.25, generators, [4000, 3000], 4000, torch.device("cpu"))
-    x = dropout(torch.ones(2, 4000, 10))
-    assert (x[0] == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
-    assert x[0].mean().item() == pytest.approx(1.0, abs=0.02)
-    assert (x[1, 3000:] == 0).all()
+def dropped(rate, counts, units):
+    """Units, half of them positive, of folds of their own seeds; where they became zero."""
+    generators = [torch.Generator().manual_seed(seed) for seed in counts]
+    dropout = Dropout(rate, generators, list(counts.values()), 4001, torch.device("cpu"))
+    x = torch.ones(len(counts), 4001, units, requires_grad=True)
+    y = dropout.relu(x)
+    y.sum().backward()
+    assert torch.equal(x.grad, y)
+    assert not dropout.relu(-x).any()
+    return {seed: y[fold, :count].detach() for fold, (seed, count) in enumerate(counts.items())}
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.75])
+@pytest.mark.parametrize("units", [5, 8])
+def test_dropout_keeps_the_mean_and_its_share(rate, units):
+    together = dropped(rate, {0: 4001, 1: 3001}, units)
+    for y in together.values():
+        assert (y == 0).float().mean().item() == pytest.approx(rate, abs=0.015)
+        # No unit and no place in a number drawn is another's.
+        assert y.mean(dim=0).numpy() == pytest.approx(1.0, abs=0.1)
+        assert y[y > 0].numpy() == pytest.approx(1 / (1 - rate))
+    assert torch.equal(dropped(rate, {1: 3001}, units)[1], together[1])
+
+
+def test_dropout_of_nearly_everything():
+    assert dropped(1 - 1e-9, {0: 1000}, 1)[0].count_nonzero() <= 1
 
 
 def test_nothing_is_dropped_in_recovery(samples):

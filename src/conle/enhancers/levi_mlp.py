@@ -20,6 +20,8 @@ from conle.enhancers.batched import BatchedEnhancer, BatchedLinear, FeatureScali
 
 # Keeps the logarithm of a standard deviation finite.
 SMALLEST_DEVIATION = 1e-6
+# Of 64 bits.
+LOWEST = -(2**63)
 
 
 class LEVINetworks(nn.Module):
@@ -78,20 +80,25 @@ class Dropout:
         self.rate, self.generators, self.counts = rate, generators, counts
         self.width, self.device = width, device
 
-    def __call__(self, x: Float[Tensor, "folds batch units"]) -> Float[Tensor, "folds batch units"]:
-        """Set a share of the units to zero and scale the others up."""
+    def relu(self, x: Float[Tensor, "folds batch units"]) -> Float[Tensor, "folds batch units"]:
+        """Rectify, set a share of the units (to 16 bits) to zero, and scale the others up."""
         if self.rate == 0:
-            return x
-        return x * self._draw(torch.rand, x.shape[-1]).ge_(self.rate).div_(1 - self.rate)
+            return x.relu()
+        units = x.shape[-1]
+        # Four units for each number drawn: with one for each, drawing takes a tenth of the time.
+        drawn = torch.zeros(len(x), -(-self.width * units // 4), dtype=torch.int64)
+        for fold, (generator, count) in enumerate(zip(self.generators, self.counts, strict=True)):
+            drawn[fold, : -(-count * units // 4)].random_(LOWEST, None, generator=generator)
+        bits = drawn.view(torch.int16)[:, : self.width * units].view(x.shape).to(self.device)
+        # A comparison into floats is three times as fast as one into booleans.
+        kept = torch.ge(bits, int(self.rate * 2**16) - 2**15, out=torch.empty_like(x))
+        return x.relu() * kept.mul_(1 / (1 - self.rate))
 
     def normal(self, units: int) -> Float[Tensor, "folds batch units"]:
         """Standard normal noise."""
-        return self._draw(torch.randn, units)
-
-    def _draw(self, draw, units: int) -> Float[Tensor, "folds batch units"]:
         drawn = torch.zeros(len(self.generators), self.width, units)
         for fold, (generator, count) in enumerate(zip(self.generators, self.counts, strict=True)):
-            draw((count, units), generator=generator, out=drawn[fold, :count])
+            torch.randn((count, units), generator=generator, out=drawn[fold, :count])
         return drawn.to(self.device)
 
 
@@ -171,7 +178,7 @@ class LEVIMLP(BatchedEnhancer):
         return LEVINetworks(generators, features, labels, self.hidden, labels + self.extra_latent)
 
     def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(parameters, lr=self.learning_rate)
+        return torch.optim.Adam(parameters, lr=self.learning_rate, fused=True)
 
     def _objective(
         self,
@@ -185,7 +192,7 @@ class LEVIMLP(BatchedEnhancer):
         counts = [width] * folds if present is None else present.sum(dim=-1).tolist()
         dropout = Dropout(self.dropout, generators, counts, width, features.device)
         mean, deviation = networks.encode(features, logical_labels, dropout)
-        z = mean + deviation * dropout.normal(mean.shape[-1])
+        z = torch.addcmul(mean, deviation, dropout.normal(mean.shape[-1]))
         per_sample = {
             "label_loss": functional.binary_cross_entropy_with_logits(
                 _label_logits(z, logical_labels), logical_labels, reduction="none"
@@ -224,7 +231,6 @@ def _label_logits(z: Tensor, logical_labels: Tensor) -> Float[Tensor, "folds bat
 
 def _hidden(layers: nn.ModuleList, x: Tensor, dropout: Dropout | None) -> Tensor:
     for layer in layers:
-        x = layer(x).relu()
-        if dropout is not None:
-            x = dropout(x)
+        x = layer(x)
+        x = x.relu() if dropout is None else dropout.relu(x)
     return x

@@ -65,26 +65,21 @@ def shared_folder(artifacts):
 
 
 def test_a_run_reads_what_it_has_written_itself(tmp_path):
-    """And not what another run has written meanwhile; also in a worker, which did not write it.
-
-    They may have begun in the same millisecond.
-    """
-    path, begun = str(tmp_path / "data" / "table.csv"), "2026-01-01T00.00.00.000Z"
-    datasets = [
-        CSVDataset(filepath=path, save_args={"index": False}, version=Version(None, begun))
-        for _ in range(2)
-    ]
-    for dataset in datasets:
-        shared_folder("data").before_pipeline_run(
-            {"project_path": str(tmp_path)},
-            Pipeline([Node(lambda: None, None, "table")]),
-            DataCatalog({"table": dataset}),
-        )
-    workers = [pickle.loads(pickle.dumps(dataset)) for dataset in datasets]
-    for number, dataset in enumerate(datasets):
-        dataset.save(pd.DataFrame({"a": [number]}))
-    for number, dataset in enumerate(datasets):
-        assert dataset.load()["a"].tolist() == workers[number].load()["a"].tolist() == [number]
+    """And not what another run has written meanwhile; also in a worker, which did not write it."""
+    path = str(tmp_path / "data" / "table.csv")
+    own, other = (
+        CSVDataset(filepath=path, save_args={"index": False}, version=Version(None, version))
+        for version in ("2026-01-01T00.00.00.000Z", "2026-01-01T00.00.01.000Z")
+    )
+    catalog = DataCatalog({"table": own})
+    shared_folder("data").before_pipeline_run(
+        {"project_path": str(tmp_path)}, Pipeline([Node(lambda: None, None, "table")]), catalog
+    )
+    worker = pickle.loads(pickle.dumps(own))
+    catalog.save("table", pd.DataFrame({"a": [1]}))
+    other.save(pd.DataFrame({"a": [2]}))
+    assert catalog.load("table")["a"].tolist() == [1]
+    assert worker.load()["a"].tolist() == [1]
 
 
 @pytest.mark.parametrize("artifacts", ["data", "s3://bucket/conle"])

@@ -372,17 +372,20 @@ def test_convergence(toy):
 
 
 @pytest.mark.usefixtures("tracked_at")  # kedro-mlflow sets it
-def test_two_sessions_in_one_process(toy, monkeypatch):
-    """The second has the nodes of its own datasets."""
-    from kedro.framework.session import KedroSession
+def test_sessions_in_one_process(toy, monkeypatch):
+    """Each has the nodes of its own datasets; and versions of its own, begun at the same time."""
+    from kedro.framework.session import KedroSession, session
     from kedro.framework.startup import bootstrap_project
 
     monkeypatch.chdir(toy.folder)
+    monkeypatch.setattr(session, "generate_timestamp", lambda: "2026-01-01T00.00.00.000Z")
     bootstrap_project(toy.folder)
-    for dataset in ("Artificial", "Toy"):
-        with KedroSession.create(runtime_params={"datasets": dataset, "folds": 3}) as session:
-            session.run(pipeline_names=["ingestion"])
-        assert list((toy.folder / "data" / "02_intermediate" / dataset).glob("*.parquet"))
+    for dataset in ("Artificial", "Toy", "Toy"):
+        with KedroSession.create(runtime_params={"datasets": dataset, "folds": 3}) as begun:
+            begun.run(pipeline_names=["ingestion"])
+    for dataset, versions in {"Artificial": 1, "Toy": 2}.items():
+        made = toy.folder / "data" / "02_intermediate" / dataset / "features.parquet"
+        assert len(list(made.glob("2026-01-01T00.00.00.000Z-*"))) == versions
 
 
 def test_baselines_alone(toy):

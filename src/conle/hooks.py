@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
-from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -279,7 +278,7 @@ class SharedFolder:
     def before_pipeline_run(
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
-        """Remove what was left half-written; have versions of this run's own, written and read."""
+        """Remove what was left half-written; read what this run writes, not what another does."""
         project = Path(run_params["project_path"])
         folders = {project / "data"}
         # In an object store nothing is there before it is whole.
@@ -288,12 +287,10 @@ class SharedFolder:
         for folder in folders:
             remove_left_over(folder.rglob(PARTIAL))
         remove_left_over(project.glob(PARTIAL))
-        # Kedro's version is the millisecond in which the run has begun, as others may have.
-        own = token_hex(2)
         for name in pipeline.all_outputs():
             dataset = catalog.get(name)
             if isinstance(dataset, AbstractVersionedDataset) and dataset._version:
-                written = f"{dataset.resolve_save_version()}-{own}"
+                written = dataset.resolve_save_version()
                 dataset._version = Version(written, written)
 
 

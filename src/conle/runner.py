@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from secrets import token_hex
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 
@@ -203,8 +202,6 @@ class _Run:
             "made_with": made_with(),
             "environment": ExperimentTracking.environment_of_workers(),
         }
-        # Other runs may be at the same scheduler.
-        self._name = token_hex(8)
         self._nodes = {node.name: node for node in pipeline.nodes}
         self._missing: dict[str, int] = {}
         self._children: dict[str, list[str]] = defaultdict(list)
@@ -289,7 +286,7 @@ class _Run:
         names = {*node.inputs, *node.outputs, *read_by_hooks(node)}
         datasets = {name: self._catalog.get(name) for name in names}
         self._number += 1
-        key = f"{node.name}-{self._name}-{self._number}"
+        key = f"{node.name}-{self._common['run_id']}-{self._number}"
         resources = self._resources(node)
         handed = self._handed[key] = _Handed(node, resources, self._connection)
         handed.future = self._client.submit(

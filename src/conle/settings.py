@@ -17,6 +17,9 @@ from conle.hooks import (
     RunReport,
     SharedFolder,
 )
+from conle.session import SessionOfItsOwn
+
+SESSION_STORE_CLASS = SessionOfItsOwn
 
 HOOKS = (
     RunParameters(),

@@ -271,8 +271,9 @@ class _Run:
             self._count()
 
     def _listen(self) -> None:
-        """Hear what workers begin and what they log."""
+        """Hear what workers begin, that they die, and what they log."""
         self._client.subscribe_topic(BEGUN, self._begun)
+        self._client.subscribe_topic("all", self._happened)
         self._client.forward_logging(__name__.split(".")[0], level=logging.INFO)
 
     def _begun(self, event: tuple[float, dict[str, str]]) -> None:
@@ -281,6 +282,16 @@ class _Run:
         if handed is not None:
             handed.worker, handed.since = said["worker"], time.monotonic()
             self._begins[handed.node.name] += 1
+
+    def _happened(self, event: tuple[float, Any]) -> None:
+        _, said = event
+        if isinstance(said, dict) and said.get("action") == "remove-worker":
+            # A copy, for this is another thread.
+            handed = list(self._handed.items())
+            had = [what.node.name for key, what in handed if key in said["processing-tasks"]]
+            if had:
+                names = ", ".join(sorted(had))
+                logger.warning("A worker is lost; what it had goes to another: %s", names)
 
     def _hand_out(self, node: Node) -> None:
         names = {*node.inputs, *node.outputs, *read_by_hooks(node)}

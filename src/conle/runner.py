@@ -230,6 +230,7 @@ class _Run:
         self._begins: Counter[str] = Counter()
         self._suspected: Counter[str] = Counter()
         self._ended: SimpleQueue[Future] = SimpleQueue()
+        self._topics = {BEGUN: self._begun, "all": self._happened}
         # What workers offer: those of now, and all that there have been.
         self._workers: list[dict[str, float]] = []
         self._offers: list[dict[str, float]] = []
@@ -245,8 +246,8 @@ class _Run:
         with progress_bar("cells") as self._show:
             self._progress()
             try:
-                self._wait_for_workers()
                 self._listen()
+                self._wait_for_workers()
                 for name, missing in self._missing.items():
                     if not missing:
                         self._hand_out(self._nodes[name])
@@ -259,6 +260,9 @@ class _Run:
             finally:
                 if self._client.status == "running":
                     self._client.cancel([handed.future for handed in self._handed.values()])
+                    # A scheduler of this process would complain of whom it cannot tell.
+                    for topic in self._topics:
+                        self._client.unsubscribe_topic(topic)
 
     def _wait_for_workers(self) -> None:
         """Before there are any, it is not known what they offer."""
@@ -272,8 +276,8 @@ class _Run:
 
     def _listen(self) -> None:
         """Hear what workers begin, that they die, and what they log."""
-        self._client.subscribe_topic(BEGUN, self._begun)
-        self._client.subscribe_topic("all", self._happened)
+        for topic, heard in self._topics.items():
+            self._client.subscribe_topic(topic, heard)
         self._client.forward_logging(__name__.split(".")[0], level=logging.INFO)
 
     def _begun(self, event: tuple[float, dict[str, str]]) -> None:

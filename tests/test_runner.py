@@ -126,7 +126,8 @@ class Cluster:
             for process in self.processes
             if process is not self.scheduler and process.poll() is None
             for child in psutil.Process(process.pid).children(recursive=True)
-            if "spawn_main" in " ".join(child.cmdline())
+            # What they call themselves depends on whether setproctitle is installed.
+            if "resource_tracker" not in " ".join(child.cmdline())
         ]
 
     def begun(self):

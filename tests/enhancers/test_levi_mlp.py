@@ -79,12 +79,13 @@ def dropped(rate, counts, units):
     return {seed: y[fold, :count].detach() for fold, (seed, count) in enumerate(counts.items())}
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.75])
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.25, 0.75])
 @pytest.mark.parametrize("units", [5, 8])
 def test_dropout_keeps_the_mean_and_its_share(rate, units):
     together = dropped(rate, {0: 4001, 1: 3001}, units)
     for y in together.values():
         assert (y == 0).float().mean().item() == pytest.approx(rate, abs=0.015)
+        assert y.mean().item() == pytest.approx(1.0, abs=0.05)
         # No unit and no place in a number drawn is another's.
         assert y.mean(dim=0).numpy() == pytest.approx(1.0, abs=0.1)
         assert y[y > 0].numpy() == pytest.approx(1 / (1 - rate))

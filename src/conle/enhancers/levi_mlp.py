@@ -20,8 +20,6 @@ from conle.enhancers.batched import BatchedEnhancer, BatchedLinear, FeatureScali
 
 # Keeps the logarithm of a standard deviation finite.
 SMALLEST_DEVIATION = 1e-6
-# Of 64 bits.
-LOWEST = -(2**63)
 
 
 class LEVINetworks(nn.Module):
@@ -84,11 +82,11 @@ class Dropout:
         """Rectify, set a share of the units (to 16 bits) to zero, and scale the others up."""
         if self.rate == 0:
             return x.relu()
-        units = x.shape[-1]
+        units, lowest = x.shape[-1], torch.iinfo(torch.int64).min
         # Four units for each number drawn: with one for each, drawing takes a tenth of the time.
         drawn = torch.zeros(len(x), -(-self.width * units // 4), dtype=torch.int64)
         for fold, (generator, count) in enumerate(zip(self.generators, self.counts, strict=True)):
-            drawn[fold, : -(-count * units // 4)].random_(LOWEST, None, generator=generator)
+            drawn[fold, : -(-count * units // 4)].random_(lowest, None, generator=generator)
         bits = drawn.view(torch.int16)[:, : self.width * units].view(x.shape).to(self.device)
         # A comparison into floats is three times as fast as one into booleans.
         kept = torch.ge(bits, int(self.rate * 2**16) - 2**15, out=torch.empty_like(x))

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 import pandas as pd
 import psutil
@@ -50,6 +51,13 @@ def finish(project, parameters, *options, **more):
     process = start(project, parameters, *options, **more)
     output, _ = process.communicate(timeout=150)
     return process.returncode, output
+
+
+def wait_until(true):
+    until = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 def statuses(project):

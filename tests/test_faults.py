@@ -19,6 +19,7 @@ from broken_runs import (
     start,
     statuses,
     undisturbed,
+    wait_until,
     with_datasets,
 )
 
@@ -202,9 +203,13 @@ def test_an_mlflow_server_that_is_down(several):
 
 def test_a_database_that_is_locked_for_a_while(several, unbroken):
     assert finish(several, f"{SEVERAL},seed=1")[0] == 0
-    process = start(several, SEVERAL)
-    time.sleep(4)
+    # When it is opened, whenever that is, and in the middle.
     database = sqlite3.connect(several.folder / "mlflow.db", timeout=30)
+    database.execute("begin exclusive")
+    process = start(several, SEVERAL)
+    time.sleep(14)
+    database.rollback()
+    wait_until(lambda: statuses(several).count("FINISHED") > 9)
     database.execute("begin exclusive")
     time.sleep(8)
     database.rollback()

@@ -28,6 +28,7 @@ from broken_runs import (
     results,
     start,
     undisturbed,
+    wait_until,
 )
 from distributed import Security
 from kedro.framework.project import configure_project
@@ -159,13 +160,6 @@ def cluster(tmp_path_factory):
         yield cluster
     finally:
         cluster.close()
-
-
-def wait_until(true):
-    until = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.1)
 
 
 def finished_cells(project):

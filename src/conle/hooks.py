@@ -783,4 +783,7 @@ def without_password(uri: str) -> str:
 
 
 def _shortened(uri: str, project: Path) -> str:
+    if uri.startswith("sqlite:///"):
+        # A shell would take the question mark for a pattern.
+        uri = uri.partition("?")[0]
     return without_password(uri.replace(f"{project.as_posix()}/", ""))

@@ -29,9 +29,16 @@ def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_training_is_that_of_plain_networks(samples):
+@pytest.mark.parametrize("patterns", ["shared", "of few"])
+def test_training_is_that_of_plain_networks(samples, patterns):
     """The same start, the same full batches, three plain networks and PyTorch's own SGD."""
     features, logical_labels = samples
+    if patterns == "of few":
+        # Sixty samples with sixty different logical labels.
+        logical_labels = (np.arange(1, 61)[:, None] >> np.arange(6)) % 2.0
+    labels = logical_labels.shape[1]
+    whole = batched.Samples.of_dataset(torch.zeros(1, 60, 5), logical_labels, 60)
+    assert (whole.pattern is not None) == (patterns == "shared")
     steps = 100
     fit = {"stopping": "fixed", "batch_size": 60, "device": "cpu"}
     start = ConLE(steps=1, learning_rate=1e-30, **fit).fit(features, logical_labels).weights_
@@ -40,8 +47,8 @@ def test_training_is_that_of_plain_networks(samples):
     networks = nn.ModuleDict(
         {
             "f1": nn.Sequential(nn.Linear(5, 64), nn.LeakyReLU(), nn.Linear(64, 64)),
-            "f2": nn.Sequential(nn.Linear(4, 64), nn.LeakyReLU(), nn.Linear(64, 64)),
-            "f3": nn.Sequential(nn.Linear(128, 64), nn.LeakyReLU(), nn.Linear(64, 4)),
+            "f2": nn.Sequential(nn.Linear(labels, 64), nn.LeakyReLU(), nn.Linear(64, 64)),
+            "f3": nn.Sequential(nn.Linear(128, 64), nn.LeakyReLU(), nn.Linear(64, labels)),
         }
     )
     with torch.no_grad():

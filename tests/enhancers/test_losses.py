@@ -68,6 +68,41 @@ def test_gradient_of_the_contrastive_loss(present):
         assert again[0][0][1, [1, 4]].abs().max() == 0
 
 
+@pytest.mark.parametrize("temperature", [0.5, 0.05, 0.02])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("patterns", [1, 4, 40])
+def test_contrastive_loss_of_patterns_is_that_of_their_samples(patterns, padded, temperature):
+    """Its gradients too: of a pattern, those of its samples added up. In float32 as in float64."""
+    generator = torch.Generator().manual_seed(5)
+    z = torch.randn(3, 30, 8, generator=generator, dtype=torch.float64, requires_grad=True)
+    q = torch.randn(3, patterns, 8, generator=generator, dtype=torch.float64, requires_grad=True)
+    pattern = torch.randint(patterns, (3, 30), generator=generator)
+    present = torch.arange(30) < torch.tensor([[30], [17], [1]]) if padded else None
+
+    def of(loss):
+        return loss.detach().double(), *torch.autograd.grad(loss.sum(), (z, q))
+
+    q_of_sample = q[torch.arange(3)[:, None], pattern]
+    expected = of(contrastive_loss(z, q_of_sample, temperature, present))
+    exact = of(contrastive_loss(z, q, temperature, present, pattern))
+    rounded = of(contrastive_loss(z.float(), q.float(), temperature, present, pattern))
+    for ours, single, theirs in zip(exact, rounded, expected, strict=True):
+        size = theirs.abs().max().item()
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-13 * size)
+        torch.testing.assert_close(single, theirs, rtol=0, atol=1e-5 * size)
+
+
+def test_contrastive_loss_of_two_samples_of_one_pattern():
+    """At tau = 1, Z at right angles, the pattern's Q along the first.
+
+    l_Z: log(1 + e) - 1 and log(1 + 1) - 0; l_Q: log(e + 1) - 1 and log(e + e) - 0.
+    """
+    z, q = torch.eye(2), torch.tensor([[2.0, 0.0]])
+    expected = (2 * (math.log(1 + E) - 1) + math.log(2) + math.log(2 * E)) / 2
+    loss = contrastive_loss(z, q, 1.0, pattern=torch.tensor([0, 0]))
+    assert loss.item() == pytest.approx(expected, rel=1e-6)
+
+
 def test_contrastive_loss_exchanges_z_and_q():
     assert contrastive_loss(Z, Q).item() == pytest.approx(contrastive_loss(Q, Z).item())
 

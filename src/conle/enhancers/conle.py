@@ -15,9 +15,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from conle.enhancers.base import Features, Split
-from conle.enhancers.batched import BatchedEnhancer, FeatureScaling, ObjectiveTerms, batched_mlp
+from conle.enhancers.batched import (
+    BatchedEnhancer,
+    FeatureScaling,
+    ObjectiveTerms,
+    Samples,
+    batched_mlp,
+)
 from conle.enhancers.losses import contrastive_loss, distance_loss, threshold_loss
-from conle.enhancers.losses.contrastive import SMALLEST_TEMPERATURE
+from conle.enhancers.losses.contrastive import SMALLEST_TEMPERATURE, membership
 
 
 class ConLENetworks(nn.Module):
@@ -41,16 +47,26 @@ class ConLENetworks(nn.Module):
 
     def forward(
         self,
-        features: Float[Tensor, "folds batch features"],
-        logical_labels: Float[Tensor, "folds batch labels"],
+        samples: Samples,
     ) -> tuple[
-        Float[Tensor, "folds batch embedding"],
-        Float[Tensor, "folds batch embedding"],
-        Float[Tensor, "folds batch labels"],
+        Float[Tensor, "folds samples embedding"],
+        Float[Tensor, "folds patterns embedding"],
+        Float[Tensor, "folds samples labels"],
     ]:
-        """Z, Q and the output of F3."""
-        z, q = self.f1(features), self.f2(logical_labels)
-        return z, q, self.f3(torch.cat([z, q], dim=-1))
+        """Z, Q (of the patterns, where there are; else of the samples) and the output of F3."""
+        pattern = samples.pattern
+        z = self.f1(samples.features)
+        q = self.f2(samples.logical_labels if pattern is None else samples.patterns)
+        first, *rest = self.f3
+        from_z, from_q = first.weight.split([z.shape[-1], q.shape[-1]], dim=-2)
+        of_q = torch.baddbmm(first.bias, q, from_q)
+        if pattern is not None:
+            # As a product: the gradient of an index adds up in no fixed order on a GPU.
+            of_q = membership(pattern, q.shape[-2]).to(q.dtype) @ of_q
+        outputs = torch.baddbmm(of_q, z, from_z)
+        for layer in rest:
+            outputs = layer(outputs)
+        return z, q, outputs
 
 
 class ConLE(BatchedEnhancer):
@@ -196,22 +212,25 @@ class ConLE(BatchedEnhancer):
         return ConLENetworks(generators, features, labels, self.hidden, self.embedding)
 
     def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(parameters, lr=self.learning_rate, momentum=self.momentum)
+        return torch.optim.SGD(
+            parameters, lr=self.learning_rate, momentum=self.momentum, fused=True
+        )
 
     def _objective(
         self,
         networks: ConLENetworks,
-        features: Float[Tensor, "folds batch features"],
-        logical_labels: Float[Tensor, "folds batch labels"],
-        present: Bool[Tensor, "folds batch"] | None,
+        batch: Samples,
         generators: Sequence[torch.Generator],
     ) -> ObjectiveTerms:
         """The paper's objective: l_con + lambda1 l_dis + lambda2 l_thr."""
-        z, q, outputs = networks(features, logical_labels)
+        logical_labels, present = batch.logical_labels, batch.present
+        z, q, outputs = networks(batch)
         recovered = outputs if self.reading == "raw" else outputs.softmax(dim=-1)
         terms = {}
         if self.use_contrastive_loss:
-            terms["contrastive_loss"] = contrastive_loss(z, q, self.temperature, present)
+            terms["contrastive_loss"] = contrastive_loss(
+                z, q, self.temperature, present, batch.pattern
+            )
         terms["distance_loss"] = distance_loss(recovered, logical_labels, self.reduction, present)
         loss = terms.get("contrastive_loss", 0.0) + self.lambda1 * terms["distance_loss"]
         if self.use_threshold_loss:
@@ -224,10 +243,9 @@ class ConLE(BatchedEnhancer):
     def _recovered(
         self,
         networks: ConLENetworks,
-        features: Float[Tensor, "folds samples features"],
-        logical_labels: Float[Tensor, "folds samples labels"],
+        samples: Samples,
     ) -> Float[Tensor, "folds samples labels"]:
-        recovered = networks(features, logical_labels)[2].softmax(dim=-1)
+        recovered = networks(samples)[2].softmax(dim=-1)
         return recovered.softmax(dim=-1) if self.reading == "double" else recovered
 
     def _replayed_on(self, device: torch.device) -> bool:
@@ -244,13 +262,12 @@ class ConLE(BatchedEnhancer):
     def _agreement(
         self,
         networks: ConLENetworks,
-        features: Float[Tensor, "folds samples features"],
-        logical_labels: Float[Tensor, "folds samples labels"],
+        samples: Samples,
         is_training: Bool[Tensor, "folds samples"],
     ) -> Float[Tensor, " folds"]:
         """Share of a fold's training rows whose recovered distribution binarises to their L."""
-        recovered = self._recovered(networks, features, logical_labels)
-        agrees = binarises_to(recovered, logical_labels, self.threshold) & is_training
+        recovered = self._recovered_in_parts(networks, samples)
+        agrees = binarises_to(recovered, samples.logical_labels, self.threshold) & is_training
         return agrees.sum(dim=-1) / is_training.sum(dim=-1)
 
 

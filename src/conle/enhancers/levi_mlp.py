@@ -10,13 +10,19 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 from torch.nn import functional
 
 from conle.enhancers.base import Features, Split
-from conle.enhancers.batched import BatchedEnhancer, BatchedLinear, FeatureScaling, ObjectiveTerms
+from conle.enhancers.batched import (
+    BatchedEnhancer,
+    BatchedLinear,
+    FeatureScaling,
+    ObjectiveTerms,
+    Samples,
+)
 
 # Keeps the logarithm of a standard deviation finite.
 SMALLEST_DEVIATION = 1e-6
@@ -181,11 +187,10 @@ class LEVIMLP(BatchedEnhancer):
     def _objective(
         self,
         networks: LEVINetworks,
-        features: Float[Tensor, "folds batch features"],
-        logical_labels: Float[Tensor, "folds batch labels"],
-        present: Bool[Tensor, "folds batch"] | None,
+        batch: Samples,
         generators: Sequence[torch.Generator],
     ) -> ObjectiveTerms:
+        features, logical_labels, present = batch.features, batch.logical_labels, batch.present
         folds, width = features.shape[:2]
         counts = [width] * folds if present is None else present.sum(dim=-1).tolist()
         dropout = Dropout(self.dropout, generators, counts, width, features.device)
@@ -215,11 +220,10 @@ class LEVIMLP(BatchedEnhancer):
     def _recovered(
         self,
         networks: LEVINetworks,
-        features: Float[Tensor, "folds samples features"],
-        logical_labels: Float[Tensor, "folds samples labels"],
+        samples: Samples,
     ) -> Float[Tensor, "folds samples labels"]:
-        mean, _ = networks.encode(features, logical_labels)
-        return _label_logits(mean, logical_labels).sigmoid().softmax(dim=-1)
+        mean, _ = networks.encode(samples.features, samples.logical_labels)
+        return _label_logits(mean, samples.logical_labels).sigmoid().softmax(dim=-1)
 
 
 def _label_logits(z: Tensor, logical_labels: Tensor) -> Float[Tensor, "folds batch labels"]:

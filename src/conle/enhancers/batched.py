@@ -42,8 +42,8 @@ ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 
 # Of the scaled features of the folds that are trained at a time, in bytes.
 CHUNK_BYTES = 2**30
-# On a CPU, more folds at once than this fall out of the cache.
-CHUNK_FOLDS_ON_CPU = 10
+# On a CPU: of fewer, calls take most of the time; more fall out of the cache.
+CHUNK_FOLDS_ON_CPU = 25
 # Of a GPU's free memory, for the scaled features; the rest is for the temporaries of a step.
 SHARE_OF_FREE_MEMORY = 0.25
 BATCHES_UPLOADED = 64
@@ -676,7 +676,7 @@ def _as_memory_allows(work: Callable[[Rows], Result], chunk: Rows) -> Iterator[R
 
 
 def fold_chunks(steps: Sequence[int], fold_bytes: int, device: torch.device) -> list[Rows]:
-    """Split the folds into chunks that are trained one after the other, sizes nearly equal.
+    """Split the folds into chunks, sizes nearly equal, as many for each core of a CPU.
 
     Args:
         steps: of each fold; the folds of a chunk have the same.
@@ -687,16 +687,17 @@ def fold_chunks(steps: Sequence[int], fold_bytes: int, device: torch.device) -> 
         The numbers of the folds of each chunk.
     """
     if device.type == "cpu":
-        at_a_time = CHUNK_BYTES // torch.get_num_threads()
-        most = min(at_a_time // fold_bytes, CHUNK_FOLDS_ON_CPU)
+        at_a_time = torch.get_num_threads()
+        most = min(CHUNK_BYTES // at_a_time // fold_bytes, CHUNK_FOLDS_ON_CPU)
     else:
+        at_a_time = 1
         free, _ = torch.cuda.mem_get_info(device)
         most = min(CHUNK_BYTES, int(SHARE_OF_FREE_MEMORY * free)) // fold_bytes
-    most = max(1, most)
     chunks = []
     for number in np.unique(steps):
         folds = np.flatnonzero(np.asarray(steps) == number)
-        chunks += np.array_split(folds, -(-len(folds) // most))
+        rounds = -(-len(folds) // (max(1, most) * at_a_time))
+        chunks += np.array_split(folds, min(rounds * at_a_time, len(folds)))
     return chunks
 
 

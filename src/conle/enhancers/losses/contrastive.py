@@ -120,6 +120,7 @@ class _Contrast(torch.autograd.Function):
         across = torch.addcmul(
             weight_of_pattern[..., None, :], weight_of_z[..., None], count[..., None, :]
         ).mul_(zq)
+        # Of a sample and its own pattern: its pairs with the others', theirs with it, the positive.
         of_others = weight_of_pattern.gather(-1, pattern) - weight_of_q
         to_own = with_own * (weight_of_z * others + of_others) - 2 * share
         across.scatter_(-1, pattern[..., None], to_own[..., None])

@@ -103,6 +103,17 @@ def test_contrastive_loss_of_two_samples_of_one_pattern():
     assert loss.item() == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("pattern", [None, torch.tensor([0, 1, 0])])
+def test_padding_has_no_gradient_at_the_smallest_temperature(pattern):
+    """The padding is the first sample again: its pair with it is e^50."""
+    z = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], requires_grad=True)
+    q = torch.tensor([[0.0, 1.0], [-1.0, 0.0], [0.0, 1.0]])
+    present = torch.tensor([True, True, False])
+    contrastive_loss(z, q, 0.02, present, pattern).backward()
+    assert torch.isfinite(z.grad).all()
+    assert z.grad[2].tolist() == [0, 0]
+
+
 def test_contrastive_loss_exchanges_z_and_q():
     assert contrastive_loss(Z, Q).item() == pytest.approx(contrastive_loss(Q, Z).item())
 

@@ -44,6 +44,10 @@ ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 CHUNK_BYTES = 2**30
 # On a CPU: of fewer, calls take most of the time; more fall out of the cache.
 CHUNK_FOLDS_ON_CPU = 25
+# Fewer folds than this are not split among more cores.
+SMALLEST_CHUNK = 5
+# Samples of each fold that are recovered at a time.
+ROWS_ON_CPU = 256
 # Of a GPU's free memory, for the scaled features; the rest is for the temporaries of a step.
 SHARE_OF_FREE_MEMORY = 0.25
 BATCHES_UPLOADED = 64
@@ -205,9 +209,9 @@ class BatchedEnhancer(InductiveEnhancer):
     def _recovered_in_parts(
         self, networks: nn.Module, samples: "Samples"
     ) -> Float[Tensor, "folds samples labels"]:
-        """The recovered distributions, on a CPU of so few samples at a time as a batch has."""
+        """The recovered distributions, on a CPU of so few samples at a time as its cache holds."""
         on_cpu = samples.features.device.type == "cpu"
-        parts = samples.split(self.batch_size if on_cpu else samples.features.shape[1])
+        parts = samples.split(ROWS_ON_CPU if on_cpu else samples.features.shape[1])
         return torch.cat([self._recovered(networks, part) for part in parts], dim=1)
 
     def _recover_all(self, networks: nn.Module, samples: "Samples"):
@@ -372,8 +376,9 @@ class Samples:
         features: theirs, scaled.
         logical_labels: theirs.
         present: which are samples and not padding; None where all are.
-        patterns: the logical labels that samples have, each once; None where so few samples share
-            theirs that it would not be worth the while.
+        patterns: the logical labels that samples of the dataset have, each once; None where there
+            are more than half as many as samples in a batch. Those of no sample in a batch add
+            exactly nothing to a step.
         pattern: which of them a sample has.
     """
 
@@ -422,7 +427,7 @@ class Samples:
     def take(
         self, rows: Int[Tensor, "folds batch"], present: Bool[Tensor, "folds batch"] | None
     ) -> "Samples":
-        """Some of each fold's samples."""
+        """Samples of a whole dataset, for each fold those of other rows."""
         folds, samples = self.features.shape[:2]
         row_in_all = rows + samples * torch.arange(folds, device=rows.device)[:, None]
 
@@ -508,9 +513,7 @@ class FeatureScaling:
     @classmethod
     def standard(cls, features: Features, splits: Sequence[Split], clip: float) -> "FeatureScaling":
         """Mean 0 and standard deviation 1 on the training rows, clipped to +-`clip`."""
-        return cls._of_training_rows(
-            features, splits, lambda rows: (rows.mean(axis=0), rows.std(axis=0)), (-clip, clip)
-        )
+        return cls._of_training_rows(features, splits, _mean_and_deviation, (-clip, clip))
 
     @classmethod
     def min_max(cls, features: Features, splits: Sequence[Split]) -> "FeatureScaling":
@@ -527,9 +530,10 @@ class FeatureScaling:
         shifts, scales = [], []
         for training, _ in splits:
             rows = features[training]
-            shift, scale = statistics(rows)
             # Compared exactly: the deviation of a constant column need not be exactly zero.
-            constant = (rows == rows[0]).all(axis=0) | (scale == 0)
+            equal = (rows == rows[0]).all(axis=0)
+            shift, scale = statistics(rows)
+            constant = equal | (scale == 0)
             shifts.append(shift)
             scales.append(np.where(constant, np.inf, scale))
         return cls(np.stack(shifts), np.stack(scales), np.tile(limits, (len(splits), 1)))
@@ -540,12 +544,23 @@ class FeatureScaling:
         """Scale all rows for each fold, in float64; float32 on the device."""
         scaled = torch.empty((len(self.shift), *features.shape), dtype=torch.float32)
         for fold in range(len(scaled)):
-            scaled[fold] = torch.from_numpy(self.of_fold(features, fold))
+            # In parts, which stay in the cache from one operation to the next.
+            for start in range(0, len(features), ROWS_ON_CPU):
+                part = slice(start, start + ROWS_ON_CPU)
+                scaled[fold, part] = torch.from_numpy(self.of_fold(features[part], fold))
         return scaled.to(device)
 
     def of_fold(self, features: Features, fold: int) -> Features:
         """Scale samples as those of one fold."""
         return ((features - self.shift[fold]) / self.scale[fold]).clip(*self.limits[fold])
+
+
+def _mean_and_deviation(rows: Features) -> tuple[np.ndarray, np.ndarray]:
+    """Of every column. As `rows.std`, but in the memory of the rows, which are lost."""
+    mean = rows.mean(axis=0)
+    rows -= mean
+    np.square(rows, out=rows)
+    return mean, np.sqrt(rows.mean(axis=0))
 
 
 class BatchedLinear(nn.Module):
@@ -687,7 +702,7 @@ def fold_chunks(steps: Sequence[int], fold_bytes: int, device: torch.device) -> 
         The numbers of the folds of each chunk.
     """
     if device.type == "cpu":
-        at_a_time = torch.get_num_threads()
+        at_a_time = min(torch.get_num_threads(), -(-len(steps) // SMALLEST_CHUNK))
         most = min(CHUNK_BYTES // at_a_time // fold_bytes, CHUNK_FOLDS_ON_CPU)
     else:
         at_a_time = 1

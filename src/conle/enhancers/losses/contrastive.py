@@ -82,7 +82,7 @@ class _Contrast(torch.autograd.Function):
         else:
             has_term = present & (present.sum(dim=-1, keepdim=True) > 1)
             samples = present.to(z.dtype)
-            zz.mul_(samples[..., None, :])
+            zz.mul_(samples[..., None, :]).mul_(samples[..., :, None])
             zq.mul_(samples[..., :, None])
         zz.diagonal(dim1=-2, dim2=-1).zero_()
         # With its own pattern a sample has as many pairs as there are others of it. They are
@@ -104,7 +104,7 @@ class _Contrast(torch.autograd.Function):
         ctx.temperature = temperature
         ctx.save_for_backward(
             *(z, q, length_of_z, length_of_q, zz, zq, qq, with_own),
-            *(pattern, member, samples, count, others, of_z, of_q, share),
+            *(pattern, member, count, others, of_z, of_q, share),
         )
         return (share * per_sample).sum(dim=-1)
 
@@ -112,7 +112,7 @@ class _Contrast(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, gradient):
         z, q, length_of_z, length_of_q, zz, zq, qq, with_own, *rest = ctx.saved_tensors
-        pattern, member, samples, count, others, of_z, of_q, share = rest
+        pattern, member, count, others, of_z, of_q, share = rest
         share = share * gradient[..., None] / ctx.temperature
         # d loss / d pairs[m, s] is pairs[m, s] times the weight of m's sum, of s's, or of both.
         weight_of_z, weight_of_q = share / of_z, share / of_q
@@ -127,8 +127,7 @@ class _Contrast(torch.autograd.Function):
         within_z = (weight_of_z[..., None] + weight_of_z[..., None, :]).mul_(zz)
         within_q = weight_of_pattern[..., None] * count[..., None, :]
         within_q.addcmul_(count[..., None], weight_of_pattern[..., None, :]).mul_(qq)
-        to_z = (within_z @ z + across @ q).mul_(samples[..., None])
-        to_q = within_q @ q + across.mT @ z
+        to_z, to_q = within_z @ z + across @ q, within_q @ q + across.mT @ z
         to_z, to_q = _through_unit(to_z, z, length_of_z), _through_unit(to_q, q, length_of_q)
         return to_z, to_q, None, None, None
 

@@ -60,3 +60,31 @@ def test_a_sample_at_a_centre_belongs_to_it():
     start = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     memberships = fuzzy_c_means(features, start, 2.0, iterations=3, tolerance=0.0)
     assert memberships.tolist() == start.tolist()
+
+
+def test_a_cluster_without_members_stays_where_it_is():
+    """The second has none: its weighted centre would be 0 / 0."""
+    features = np.array([[1.0], [3.0]])
+    start = np.array([[1.0, 0.0], [1.0, 0.0]])
+    memberships = fuzzy_c_means(features, start, 2.0, iterations=1, tolerance=0.0)
+    # Centres 2 and 0, where it starts.
+    np.testing.assert_allclose(memberships, [[0.5, 0.5], [0.9, 0.1]])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(6))
+def test_fewer_different_samples_than_clusters(seed):
+    generator = np.random.default_rng(seed)
+    features = generator.integers(0, 2, (500, 3)).astype(float)
+    logical_labels = generator.integers(0, 2, (500, 4))
+    recovered = FCM(seed=seed).fit_transform(features, logical_labels)
+    assert np.isfinite(recovered).all()
+    assert np.ptp(recovered, axis=1).max() > 0.01
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("fuzzifier", [1.001, 1000.0])
+def test_extreme_fuzzifiers(samples, fuzzifier):
+    recovered = FCM(fuzzifier=fuzzifier).fit_transform(*samples)
+    assert np.isfinite(recovered).all()
+    assert np.ptp(recovered, axis=1).max() > 0.01

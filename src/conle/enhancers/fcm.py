@@ -98,9 +98,18 @@ def fuzzy_c_means(
     Returns:
         The memberships, rows sum to 1. A sample at a centre belongs to it (and to others there).
     """
+    centres = np.zeros((memberships.shape[1], features.shape[1]))
     for _ in range(iterations):
-        weights = memberships**fuzzifier
-        centres = weights.T @ features / weights.sum(axis=0)[:, None]
+        # Relative to the largest of a cluster, so that no power is lost.
+        largest = memberships.max(axis=0)
+        weights = (memberships / np.where(largest > 0, largest, 1)) ** fuzzifier
+        # A cluster that has no members stays where it is.
+        np.divide(
+            weights.T @ features,
+            weights.sum(axis=0)[:, None],
+            out=centres,
+            where=(largest > 0)[:, None],
+        )
         distance = cdist(features, centres)
         nearest = distance.min(axis=1, keepdims=True)
         # Relative to the nearest centre, so that no power overflows.

@@ -10,11 +10,13 @@ from conle.enhancers.batched import (
     StoppedError,
     fold_batches,
     fold_chunks,
-    fold_seeds,
     on_all_cores,
     resolve_device,
 )
 from conle.enhancers.conle import ConLE
+from conle.enhancers.levi_mlp import LEVIMLP
+from conle.enhancers.posterior import PosteriorFeatureless
+from conle.enhancers.seeds import fold_seeds, spawned
 
 CPU = torch.device("cpu")
 
@@ -191,6 +193,14 @@ def test_fold_seeds_do_not_depend_on_the_number_of_folds():
     ]
 
 
+def test_seeds_of_parts_are_the_same_again():
+    seed = fold_seeds(3, 2)[1]
+    first, again = spawned(seed, 3), spawned(seed, 3)
+    for one, other, usual in zip(first, again, seed.spawn(3), strict=True):
+        assert one.generate_state(4).tolist() == other.generate_state(4).tolist()
+        assert one.generate_state(4).tolist() == usual.generate_state(4).tolist()
+
+
 @pytest.mark.parametrize("device", ["tpu", "cuda:99", "nonsense"])
 def test_devices_that_are_not_there(device):
     with pytest.raises(ValueError, match="cannot be used on this machine"):
@@ -201,22 +211,37 @@ def test_auto_is_the_gpu_where_there_is_one():
     assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def test_a_gpu_without_memory_takes_fewer_folds_at_a_time(samples, monkeypatch):
+@pytest.mark.parametrize(
+    "enhancer",
+    [
+        ConLE(steps=10, device="cpu"),
+        LEVIMLP(epochs=5, device="cpu"),
+        PosteriorFeatureless(sweeps=10, burn_in=5, threshold_model=False, device="cpu"),
+    ],
+    ids=lambda enhancer: type(enhancer).__name__,
+)
+@pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far")
+def test_a_gpu_without_memory_takes_fewer_folds_at_a_time(samples, monkeypatch, enhancer):
     """With the same results; told by PyTorch's own error, here without a GPU."""
     features, logical_labels = samples
     splits = [(np.arange(40), np.arange(40, 60))] * 7
-    expected = ConLE(steps=10, device="cpu").recover_folds(features, logical_labels, splits)
-    train, sizes = ConLE._recover_chunk, []
+    expected = enhancer.recover_folds(features, logical_labels, splits)
+    count, too_many, counts = StepCounter.__call__, [], []
 
-    def with_little_memory(self, features, logical_labels, splits, *rest):
-        sizes.append(len(splits))
-        if len(splits) > 2:
+    def with_little_memory(self, folds):
+        count(self, folds)
+        if folds > 2:
+            too_many.append(folds)
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return train(self, features, logical_labels, splits, *rest)
 
-    monkeypatch.setattr(ConLE, "_recover_chunk", with_little_memory)
+    monkeypatch.setattr(StepCounter, "__call__", with_little_memory)
     monkeypatch.setattr("conle.enhancers.batched.fold_chunks", lambda *_: [np.arange(7)])
     with pytest.warns(UserWarning, match="not enough memory for 7 folds"):
-        found = ConLE(steps=10, device="cpu").recover_folds(features, logical_labels, splits)
-    assert sizes == [7, 4, 2, 2, 3, 2, 1]
+        found = enhancer.recover_folds(
+            features, logical_labels, splits, lambda *progress: counts.append(progress[:2])
+        )
+    assert too_many == [7, 4, 3]
     np.testing.assert_allclose(found.recovered, expected.recovered, atol=1e-6)
+    # Steps of no use do not count.
+    done, whole = counts[-1]
+    assert done == whole == max(done for done, _ in counts)

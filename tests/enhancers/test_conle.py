@@ -7,6 +7,7 @@ from conle.binarisation import binarise
 from conle.enhancers import batched
 from conle.enhancers.base import DivergenceError
 from conle.enhancers.conle import ConLE, binarises_to
+from conle.enhancers.levi_mlp import LEVIMLP
 from conle.enhancers.losses import contrastive_loss, distance_loss, threshold_loss
 
 
@@ -225,6 +226,7 @@ def test_binarises_to_agrees_with_binarise(threshold):
         ({"stopping": "early"}, "'stopping'"),
         ({"reduction": "max"}, "'reduction'"),
         ({"steps": 5, "check_every": 10}, "must not exceed steps"),
+        ({"epochs": 5}, r"5 epochs of 60 training rows are 5 steps, fewer than check_every \(10\)"),
         ({"device": "tpu"}, "cannot be used on this machine"),
         ({"seed": -1}, "'seed'"),
     ],
@@ -262,4 +264,20 @@ def test_labels_that_no_recovery_can_give_back_keep_the_last_weights():
 def test_divergence_is_an_error(samples):
     wild = ConLE(reading="raw", reduction="sum", learning_rate=1e6, steps=20, device="cpu")
     with pytest.raises(DivergenceError, match="1 of 1 folds is not finite at step"):
+        wild.fit(*samples)
+
+
+@pytest.mark.parametrize(
+    "wild",
+    [
+        ConLE(steps=1, stopping="fixed", learning_rate=1e30, device="cpu"),
+        LEVIMLP(epochs=1, learning_rate=1e38, device="cpu"),
+    ],
+    ids=lambda enhancer: type(enhancer).__name__,
+)
+def test_divergence_in_the_last_step_is_an_error(samples, wild):
+    """No loss of a later step shows it."""
+    with pytest.raises(DivergenceError, match="recovered values that are not finite"):
+        wild.recover_folds(*samples, splits_of(60, 3))
+    with pytest.raises(DivergenceError, match="recovered values that are not finite"):
         wild.fit(*samples)

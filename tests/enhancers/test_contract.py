@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from conle.enhancers.base import DivergenceError
 from conle.enhancers.registry import FLOORS, METHODS, POSTERIORS, make_enhancer
 
 DECODERS = {*POSTERIORS, *FLOORS}
@@ -120,6 +121,9 @@ def test_a_fit_that_fails_leaves_an_earlier_one(name, samples):
     enhancer = make(name).fit(features, logical_labels)
     with pytest.raises(ValueError, match="finite"):
         enhancer.fit(np.full((5, 2), np.nan), logical_labels[:5])
+    if name in DECODERS:
+        with pytest.raises(ValueError, match="as many training samples as labels"):
+            enhancer.fit(100 * features[:3], logical_labels[:3])
     assert (enhancer.n_features_in_, enhancer.n_labels_in_) == (5, 4)
     if enhancer.inductive:
         expected = make(name).fit_transform(features, logical_labels)
@@ -267,6 +271,34 @@ def test_permuting_labels_permutes_the_result(name, samples):
         make(name).fit_transform(features, logical_labels)[:, order],
         atol=1e-6,
     )
+
+
+@pytest.mark.filterwarnings("ignore:ConLE. in .* folds no recovered")
+@pytest.mark.filterwarnings("error")
+def test_one_more_sample_after_equal_ones(name, samples):
+    features, logical_labels = samples
+    features = np.ones_like(features)
+    features[59] = samples[0][59]
+    enhancer = make(name)
+    if not enhancer.inductive:
+        pytest.skip("has no transform")
+    enhancer.fit(features[:59], logical_labels[:59])
+    assert_distributions(enhancer.transform(features[:1], logical_labels[:1]), (1, 4))
+    assert_distributions(enhancer.transform(features[59:], logical_labels[59:]), (1, 4))
+
+
+def test_what_is_not_finite_is_refused(name, samples, monkeypatch):
+    enhancer = make(name)
+    work = "_transform" if enhancer.inductive else "_fit_transform"
+    monkeypatch.setattr(
+        type(enhancer), work, lambda self, X, L: np.where(X[:, :1] > 0, np.nan, L / 4)
+    )
+    with pytest.raises(DivergenceError, match=f"{type(enhancer).__name__} recovered values that"):
+        enhancer.fit_transform(*samples)
+
+
+def test_no_folds(name, samples):
+    assert make(name).recover_folds(*samples, []).recovered == []
 
 
 def test_recover_folds_recovers_each_test_fold(name, samples):

@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 from conle.enhancers import batched
 from conle.enhancers.batched import fold_batches, on_device
 from conle.enhancers.conle import ConLE
+from conle.enhancers.levi_mlp import LEVIMLP
 from conle.enhancers.replay import tensor_float_32
 
 CPU = torch.device("cpu")
@@ -25,19 +27,26 @@ def test_batches_of_one_width_are_the_others_padded():
             assert padded[fold][mask[fold]].tolist() == own.tolist()
 
 
-def test_padding_every_batch_changes_nothing_but_rounding(samples, monkeypatch):
-    """A recorded step has batches of one width, here every step is run as it is."""
+@pytest.mark.parametrize(
+    "enhancer",
+    [
+        ConLE(batch_size=16, steps=100, stopping="fixed", device="cpu"),
+        LEVIMLP(batch_size=16, epochs=20, device="cpu"),
+    ],
+    ids=lambda enhancer: type(enhancer).__name__,
+)
+def test_padding_every_batch_changes_nothing_but_rounding(samples, monkeypatch, enhancer):
+    """A GPU's batches have one width, here every step is run as it is."""
     features, logical_labels = samples
     rows = np.arange(60)
     splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 7)]
-    conle = ConLE(batch_size=16, steps=100, stopping="fixed", device="cpu")
-    usual = conle.recover_folds(features, logical_labels, splits).recovered
+    usual = enhancer.recover_folds(features, logical_labels, splits).recovered
     monkeypatch.setattr(
         batched,
         "fold_batches",
         lambda *given, equally_wide: fold_batches(*given, equally_wide=not equally_wide),
     )
-    padded = conle.recover_folds(features, logical_labels, splits).recovered
+    padded = enhancer.recover_folds(features, logical_labels, splits).recovered
     for one, other in zip(usual, padded, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
@@ -50,6 +59,20 @@ def test_a_processor_gets_the_batches_as_they_are():
         assert present is same is None or torch.equal(present, same)
 
 
+def test_a_gpu_gets_the_same_batches_many_at_a_time(monkeypatch):
+    """But for the transfers, which need a GPU."""
+    moved = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
+    monkeypatch.setattr(
+        torch.Tensor, "to", lambda tensor, *_, **__: moved.append(len(tensor)) or tensor
+    )
+    monkeypatch.setattr(batched, "BATCHES_UPLOADED", 5)
+    gpu = on_device(batches(equally_wide=True), torch.device("cuda"))
+    for one, other in zip(gpu, batches(equally_wide=True), strict=True):
+        assert all(map(torch.equal, one, other))
+    assert moved == [5, 5, 2, 2]
+
+
 def test_precision_is_left_alone_on_a_processor():
     before = torch.get_float32_matmul_precision()
     with tensor_float_32(True, CPU):
@@ -58,13 +81,23 @@ def test_precision_is_left_alone_on_a_processor():
 
 @needs_gpu
 @pytest.mark.parametrize(("tf32", "accuracy"), [(False, 1e-4), (True, 1e-2)])
-def test_a_gpu_recovers_what_a_processor_does(samples, tf32, accuracy):
+@pytest.mark.parametrize(
+    "enhancer",
+    [
+        ConLE(batch_size=16, steps=100, stopping="fixed"),
+        LEVIMLP(batch_size=16, epochs=20),
+    ],
+    ids=lambda enhancer: type(enhancer).__name__,
+)
+def test_a_gpu_recovers_what_a_processor_does(samples, enhancer, tf32, accuracy):
     features, logical_labels = samples
     rows = np.arange(60)
     splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 7)]
-    options = {"batch_size": 16, "steps": 100, "stopping": "fixed", "tf32": tf32}
     recovered = [
-        ConLE(device=device, **options).recover_folds(features, logical_labels, splits).recovered
+        clone(enhancer)
+        .set_params(device=device, tf32=tf32)
+        .recover_folds(features, logical_labels, splits)
+        .recovered
         for device in ("cuda", "cpu")
     ]
     for one, other in zip(*recovered, strict=True):

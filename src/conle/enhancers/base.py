@@ -97,6 +97,7 @@ class LabelEnhancer(BaseEstimator, ABC):
         Raises:
             ValueError: wrong shapes, values that are not finite, labels other than 0 and 1, or a
                 hyperparameter out of its range.
+            DivergenceError: training left the finite numbers.
         """
         self.check_hyperparameters()
         checked_features, checked_labels = check_inputs(features, logical_labels)
@@ -146,9 +147,20 @@ class LabelEnhancer(BaseEstimator, ABC):
                 on_progress(number, len(splits), f"fit {number} of {len(splits)}")
         return FoldRecovery(recovered)
 
+    def _refuse_not_finite(self, recovered: Recovered) -> None:
+        """Raise DivergenceError where a recovered value is not a finite number."""
+        if not np.isfinite(recovered).all():
+            raise DivergenceError(
+                f"{type(self).__name__} recovered values that are not finite; look at its "
+                "hyperparameters (a learning rate that is too high) and at the features"
+            )
+
     @abstractmethod
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
-        """Learn from checked arrays; they are not to be written to."""
+        """Learn from checked arrays; they are not to be written to.
+
+        Where it fails, an earlier fit must be as it was: learned attributes are set last.
+        """
 
     @abstractmethod
     def _recover_fold(
@@ -176,8 +188,10 @@ class InductiveEnhancer(LabelEnhancer):
         Raises:
             ValueError: as `fit`, or other numbers of features or labels than in `fit`.
             sklearn.exceptions.NotFittedError: `fit` was not called.
+            DivergenceError: a recovered value would not be finite.
         """
         recovered = self._transform(*self._checked_for_transform(features, logical_labels))
+        self._refuse_not_finite(recovered)
         return _named_as(recovered, logical_labels)
 
     def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
@@ -272,7 +286,9 @@ class TransductiveEnhancer(LabelEnhancer):
         return _named_as(recovered, logical_labels)
 
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
-        self.recovered_ = self._fit_transform(features, logical_labels)
+        recovered = self._fit_transform(features, logical_labels)
+        self._refuse_not_finite(recovered)
+        self.recovered_ = recovered
 
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows

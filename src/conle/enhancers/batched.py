@@ -10,6 +10,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
@@ -34,6 +35,7 @@ from conle.enhancers.base import (
     check_inputs,
 )
 from conle.enhancers.replay import ReplayedStep, tensor_float_32
+from conle.enhancers.seeds import fold_seeds, spawned
 
 # Rows of each fold, and which of them are samples and not padding (None where all are).
 Batch = tuple[Int[Tensor, "folds batch"], Bool[Tensor, "folds batch"] | None]
@@ -82,6 +84,8 @@ class BatchedEnhancer(InductiveEnhancer):
         """Train the folds together, chunk by chunk; see `LabelEnhancer.recover_folds`."""
         self.check_hyperparameters()
         features, logical_labels = check_inputs(features, logical_labels)
+        if not splits:
+            return FoldRecovery([])
         device = resolve_device(self.device)
         seeds = fold_seeds(self.seed, len(splits))
         steps = [self._steps(len(training)) for training, _ in splits]
@@ -94,7 +98,7 @@ class BatchedEnhancer(InductiveEnhancer):
         report = StepCounter(count)
 
         def train(chunk: Rows) -> dict[int, _TrainedFold]:
-            with tensor_float_32(self.tf32, device):
+            with report.attempt(len(chunk)) as count_step, tensor_float_32(self.tf32, device):
                 trained = self._recover_chunk(
                     features,
                     logical_labels,
@@ -102,7 +106,7 @@ class BatchedEnhancer(InductiveEnhancer):
                     [seeds[fold] for fold in chunk],
                     steps[chunk[0]],
                     device,
-                    lambda: report(len(chunk)),
+                    count_step,
                 )
             return dict(zip(chunk.tolist(), trained, strict=True))
 
@@ -217,9 +221,12 @@ class BatchedEnhancer(InductiveEnhancer):
     def _recover_all(self, networks: nn.Module, samples: "Samples"):
         """Recovered distributions as float64, rows that sum to 1 to its precision."""
         networks.eval()
-        with torch.no_grad():
+        # In full precision, as `transform` recovers.
+        with torch.no_grad(), tensor_float_32(False, samples.features.device):
             recovered = self._recovered_in_parts(networks, samples)
         recovered = recovered.cpu().numpy().astype(np.float64)
+        # The last step's weights have no loss that would show it.
+        self._refuse_not_finite(recovered)
         return recovered / recovered.sum(axis=-1, keepdims=True)
 
     def _recover_chunk(
@@ -240,7 +247,7 @@ class BatchedEnhancer(InductiveEnhancer):
             is_training[fold, training] = True
 
         # Of each fold: initial weights, order of the samples, noise in training.
-        streams = list(zip(*(seed.spawn(3) for seed in seeds), strict=True))
+        streams = list(zip(*(spawned(seed, 3) for seed in seeds), strict=True))
         networks = self._networks(
             [_torch_generator(seed) for seed in streams[0]],
             features.shape[1],
@@ -251,7 +258,7 @@ class BatchedEnhancer(InductiveEnhancer):
             self.batch_size,
             steps,
             [np.random.default_rng(seed) for seed in streams[1]],
-            equally_wide=self._replayed_on(device),
+            equally_wide=device.type == "cuda",
         )
         snapshots: list[dict[int, Recovered]] = [{} for _ in splits]
 
@@ -475,6 +482,25 @@ class StepCounter:
             self._done += steps
             self._on_count(self._done)
 
+    @contextmanager
+    def attempt(self, folds: int) -> Iterator[Callable[[], None]]:
+        """A function to call after each step of some folds; steps of no use are taken back.
+
+        Of no use is what was done before the memory was too small for so many folds.
+        """
+        steps = 0
+
+        def step() -> None:
+            nonlocal steps
+            steps += 1
+            self(folds)
+
+        try:
+            yield step
+        except torch.OutOfMemoryError:
+            self(-steps * folds)
+            raise
+
     def stop(self) -> None:
         """End the work of every thread at its next step."""
         self._stopped = True
@@ -620,11 +646,6 @@ def resolve_device(device: str) -> torch.device:
     )
 
 
-def fold_seeds(seed: int, folds: int) -> list[np.random.SeedSequence]:
-    """One independent seed for each fold. That of a fold does not depend on how many there are."""
-    return np.random.SeedSequence(seed).spawn(folds)
-
-
 def on_all_cores(
     work: Callable[[Rows], Result],
     chunks: Sequence[Rows],
@@ -645,8 +666,10 @@ def on_all_cores(
     if device.type == "cpu":
         _keep_freed_memory()
     if device.type != "cpu" or len(chunks) == 1:
-        for chunk in chunks:
-            yield from _as_memory_allows(work, chunk)
+        # Streams and graphs are of the present GPU, wherever the tensors are.
+        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+            for chunk in chunks:
+                yield from _as_memory_allows(work, chunk)
         return
     threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
@@ -768,7 +791,7 @@ def fold_batches(
 
 
 def on_device(batches: Iterator[Batch], device: torch.device) -> Iterator[Batch]:
-    """Bring batches to a GPU, many at a time and without waiting for it."""
+    """Bring batches, there equally wide, to a GPU, many at a time and without waiting for it."""
     if device.type == "cpu":
         yield from batches
         return

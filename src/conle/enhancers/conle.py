@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
-from conle.enhancers.base import Features, Split
+from conle.enhancers.base import Features, NotApplicableError, Split
 from conle.enhancers.batched import (
     BatchedEnhancer,
     FeatureScaling,
@@ -103,7 +103,8 @@ class ConLE(BatchedEnhancer):
         use_threshold_loss: without it the method is the paper's ablation ConLE_l.
         clip: largest absolute value of a standardised feature.
         threshold: T of the binarisation that the agreement is checked with.
-        tf32: let a GPU round the factors of matrix products to ten bits, which is faster.
+        tf32: let a GPU round the factors of matrix products in training to ten bits, which is
+            faster.
         device: "auto" (the GPU where there is one), "cpu" or "cuda".
         seed: of the initial weights and the order of the samples.
 
@@ -201,7 +202,13 @@ class ConLE(BatchedEnhancer):
     def _steps(self, training_rows: int) -> int:
         if self.epochs is None:
             return self.steps
-        return min(self.steps, self.epochs * -(-training_rows // self.batch_size))
+        steps = min(self.steps, self.epochs * -(-training_rows // self.batch_size))
+        if self.stopping == "agreement" and self.check_every > steps:
+            raise NotApplicableError(
+                f"{self.epochs} epochs of {training_rows} training rows are {steps} steps, fewer "
+                f"than check_every ({self.check_every}): the agreement would never be checked"
+            )
+        return steps
 
     def _scaling(self, features: Features, splits: Sequence[Split]) -> FeatureScaling:
         return FeatureScaling.standard(features, splits, self.clip)

@@ -101,4 +101,4 @@ def as_distributions(degrees: Float[np.ndarray, "samples labels"]) -> Float[np.n
     """Divide non-negative rows by their sum; a row of zeros says nothing and becomes uniform."""
     sums = degrees.sum(axis=1, keepdims=True)
     uniform = np.full_like(degrees, 1 / degrees.shape[1])
-    return np.divide(degrees, sums, out=uniform, where=sums > 0)
+    return np.divide(degrees, sums, out=uniform, where=sums != 0)

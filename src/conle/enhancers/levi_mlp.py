@@ -124,7 +124,8 @@ class LEVIMLP(BatchedEnhancer):
         learning_rate: of Adam.
         epochs: passes over the training rows.
         batch_size: samples in a step.
-        tf32: let a GPU round the factors of matrix products to ten bits, which is faster.
+        tf32: let a GPU round the factors of matrix products in training to ten bits, which is
+            faster.
         device: "auto" (the GPU where there is one), "cpu" or "cuda".
         seed: of the initial weights, the order of the samples, and the noise.
     """

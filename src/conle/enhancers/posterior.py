@@ -31,7 +31,7 @@ from conle.enhancers.base import (
     Split,
     check_inputs,
 )
-from conle.enhancers.batched import StepCounter, fold_seeds, on_all_cores, resolve_device
+from conle.enhancers.batched import StepCounter, on_all_cores, resolve_device
 from conle.enhancers.conle import ConLE
 from conle.enhancers.posterior_sampler import (
     Coefficients,
@@ -46,6 +46,7 @@ from conle.enhancers.representations import (
     PrincipalComponentsLearner,
     RepresentationLearner,
 )
+from conle.enhancers.seeds import fold_seeds, spawned
 from conle.enhancers.threshold_model import possible_counts, start_ratios
 
 # Samples of all folds that are sampled at once: fewer spend their time between the operations of
@@ -166,7 +167,7 @@ class PosteriorDecoder(InductiveEnhancer):
 
         Raises:
             NotApplicableError: no distribution can give a row of logical labels at T, or a fold has
-                no more training rows than labels.
+                fewer training rows than labels.
         """
         self.check_hyperparameters()
         features, logical_labels = check_inputs(features, logical_labels)
@@ -185,30 +186,31 @@ class PosteriorDecoder(InductiveEnhancer):
 
         report = StepCounter(count)
         representations = self._learner()(features, logical_labels, splits, learning)
-        seeds = [seed.spawn(2) for seed in fold_seeds(self.seed, len(splits))]
+        seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, len(splits))]
 
         def recover(chunk: np.ndarray) -> dict[int, Recovered]:
             own = [splits[fold] for fold in chunk]
-            coefficients = self._fit_folds(
-                [
-                    representations[fold](features[training])
-                    for fold, (training, _) in zip(chunk, own, strict=True)
-                ],
-                [logical_labels[training] for training, _ in own],
-                [seeds[fold][0] for fold in chunk],
-                lambda: report(len(chunk)),
-            )
-            draws = self._draws(
-                [
-                    representations[fold](features[test])
-                    for fold, (_, test) in zip(chunk, own, strict=True)
-                ],
-                [logical_labels[test] for _, test in own],
-                coefficients,
-                [seeds[fold][1] for fold in chunk],
-                lambda: report(len(chunk)),
-            )
-            return dict(zip(chunk.tolist(), self._mean(draws), strict=True))
+            with report.attempt(len(chunk)) as count_sweep:
+                coefficients = self._fit_folds(
+                    [
+                        representations[fold](features[training])
+                        for fold, (training, _) in zip(chunk, own, strict=True)
+                    ],
+                    [logical_labels[training] for training, _ in own],
+                    [seeds[fold][0] for fold in chunk],
+                    count_sweep,
+                )
+                draws = self._draws(
+                    [
+                        representations[fold](features[test])
+                        for fold, (_, test) in zip(chunk, own, strict=True)
+                    ],
+                    [logical_labels[test] for _, test in own],
+                    coefficients,
+                    [seeds[fold][1] for fold in chunk],
+                    count_sweep,
+                )
+                return dict(zip(chunk.tolist(), self._mean(draws), strict=True))
 
         recovered: dict[int, Recovered] = {}
         chunks = list(self._chunks(splits))
@@ -292,7 +294,7 @@ class PosteriorDecoder(InductiveEnhancer):
         (representation,) = self._learner()(features, logical_labels, [split], None)
         training, held_out = split
         chains = len(start_levels)
-        seeds = [seed.spawn(2) for seed in fold_seeds(self.seed, chains)]
+        seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, chains)]
         device = resolve_device(self.device)
         coefficients = fit_coefficients(
             self._degrees([logical_labels[training]] * chains, 1, device, start_levels),
@@ -360,13 +362,12 @@ class PosteriorDecoder(InductiveEnhancer):
         self._check_labels(logical_labels)
         self._warn_of_unidentified_scale(logical_labels)
         rows = np.arange(len(features))
-        (self.representation_,) = self._learner()(
-            features, logical_labels, [(rows, rows[:0])], None
-        )
-        seed = fold_seeds(self.seed, 1)[0].spawn(2)[0]
+        (representation,) = self._learner()(features, logical_labels, [(rows, rows[:0])], None)
+        seed = spawned(fold_seeds(self.seed, 1)[0], 2)[0]
         self.coefficients_ = self._fit_folds(
-            [self.representation_(features)], [logical_labels], [seed], _nothing
+            [representation(features)], [logical_labels], [seed], _nothing
         )
+        self.representation_ = representation
 
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         self._check_labels(logical_labels)
@@ -408,7 +409,7 @@ class PosteriorDecoder(InductiveEnhancer):
             [self.representation_(features)],
             [logical_labels],
             self.coefficients_,
-            [fold_seeds(self.seed, 1)[0].spawn(2)[1]],
+            [spawned(fold_seeds(self.seed, 1)[0], 2)[1]],
             _nothing,
         )
 
@@ -422,6 +423,7 @@ class PosteriorDecoder(InductiveEnhancer):
         folds, labels, _ = total.shape
         means = total.reshape(folds, labels, -1, self.chains).mean(dim=-1) / number
         means = means.mT.cpu().numpy()
+        self._refuse_not_finite(means)
         return list(means / means.sum(axis=2, keepdims=True))
 
     def _fit_folds(

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from conle.enhancers.base import NotApplicableError
+from conle.enhancers.seeds import spawned
 from conle.enhancers.threshold_model import is_feasible, ordering_bounds, weight_bounds
 from conle.enhancers.truncated_normal import truncated_normal
 
@@ -247,7 +248,7 @@ class CoefficientUpdates:
         degrees = samples + self._prior_degrees
         if degrees <= labels - 1:
             raise NotApplicableError(
-                f"the posterior decoder needs more training samples than labels: there are "
+                f"the posterior decoder needs as many training samples as labels: there are "
                 f"{samples} samples and {labels} labels"
             )
         shape = PRECISION_PRIOR[0] + (columns - 1) * labels / 2
@@ -391,7 +392,7 @@ def fit_coefficients(
     Returns:
         The coefficients after every sweep.
     """
-    own = [seed.spawn(2) for seed in seeds]
+    own = [spawned(seed, 2) for seed in seeds]
     updates = CoefficientUpdates(
         representation,
         degrees.u.shape[1],

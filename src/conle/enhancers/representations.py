@@ -16,6 +16,9 @@ from conle.enhancers.base import Features, LogicalLabels, ProgressCallback, Spli
 from conle.enhancers.batched import FeatureScaling, resolve_device
 from conle.enhancers.conle import ConLE, ConLENetworks
 
+# Deviations of the vectors Z, of length one, that are no more than rounding.
+ROUNDING = 1e-6
+
 
 class Representation(Protocol):
     """A function of the features of a sample."""
@@ -178,7 +181,8 @@ class ContrastiveEmbedding:
         embedding = cls(networks, scaling, np.zeros(1), 1.0)
         z = embedding._unit(features)
         centre = z.mean(axis=0)
-        return cls(networks, scaling, centre, float((z - centre).std()) or 1.0)
+        deviation = float((z - centre).std())
+        return cls(networks, scaling, centre, deviation if deviation > ROUNDING else 1.0)
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,20 @@ def test_files_that_are_there_are_verified(project, real_data):
     raw.write_bytes(b"something else")
     run = project.kedro("run", *arguments)
     assert run.returncode == 1
+    assert "data/01_raw/SJAFFE.mat is there and is not" in run.stderr
     assert "move it away" in run.stderr
     assert "Traceback" not in run.stderr
     assert raw.read_bytes() == b"something else"
+
+
+def test_files_come_into_the_folder_of_the_raw_files(project, real_data):
+    run = project.kedro(
+        "run",
+        "--pipelines=fetch",
+        "--tags=SJAFFE",
+        f"--params=fetch_from={real_data},raw_dir=elsewhere",
+    )
+    assert run.returncode == 0, run.stderr
+    fetched = project.folder / "elsewhere" / "SJAFFE.mat"
+    assert fetched.read_bytes() == (real_data / "SJAFFE.mat").read_bytes()
+    assert not (project.folder / "data" / "01_raw" / "SJAFFE.mat").exists()

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from conle.errors import ParameterError
-from conle.options import RunOptions, run_options, set_run_parameters
+from conle.options import PAPER_DATASETS, RunOptions, run_options, set_run_parameters
 
 PARAMETERS = {
     "datasets": ["Artificial"],
@@ -47,6 +47,11 @@ def select(tmp_path):
 @pytest.mark.parametrize("given", ["SJAFFE+Yeast_alpha", ["SJAFFE", "Yeast_alpha"]])
 def test_datasets_as_a_list_or_joined_by_plus(select, given):
     assert select(given) == ["SJAFFE", "Yeast_alpha"]
+
+
+@pytest.mark.parametrize("given", ["paper", ["paper"]])
+def test_the_papers_datasets(select, given):
+    assert select(given) == list(PAPER_DATASETS)
 
 
 def test_present_datasets(select, tmp_path, caplog):

@@ -225,7 +225,7 @@ class RunParameters:
             f"These raw files are missing:\n{files}{misspelt}\n"
             "The benchmark's datasets were collected by X. Geng and are distributed by the PALM "
             "group, Southeast University, for academic use: kedro run --pipeline=fetch gets them "
-            '(into data/01_raw). --params "raw_dir=FOLDER" names another folder, --params '
+            'there. --params "raw_dir=FOLDER" names another folder, --params '
             '"datasets=present" takes those of the paper that are there.'
         )
 

@@ -48,7 +48,7 @@ PAPER_DATASETS = (
     "Yeast_spo",
     "Yeast_spo5",
 )
-PRESENT = "present"
+PAPER, PRESENT = "paper", "present"
 
 
 def _split_names(datasets: Any) -> list[str]:
@@ -232,13 +232,17 @@ def cluster_options() -> ClusterOptions:
 
 
 def run_options() -> RunOptions:
-    """The options of the run, `present` replaced by the paper's datasets that are there.
+    """The options of the run; `paper` and `present` replaced by the paper's datasets.
+
+    `present` stands for those that are there.
 
     Raises:
         ParameterError: the parameters are wrong, or `present` finds none of the paper's.
     """
     parameters, project_path = _run_parameters or _configured_parameters()
     options = RunOptions.from_parameters(parameters)
+    if options.datasets == [PAPER]:
+        return options.model_copy(update={"datasets": list(PAPER_DATASETS)})
     if options.datasets != [PRESENT]:
         return options
     remote = "://" in options.raw_dir

@@ -29,6 +29,7 @@ def fetch_dataset(
     present: bytes | None,
     known_files: pd.DataFrame,
     source: str,
+    raw_dir: str,
     licence: str,
     *,
     dataset: str,
@@ -39,6 +40,7 @@ def fetch_dataset(
         present: the file that is there; None if there is none.
         known_files: dataset, sha256 and, where that is not known, git_blob.
         source: folder or address of the files.
+        raw_dir: the folder that it is in, or comes into; for messages.
         licence: the note, which comes first.
         dataset: its name.
 
@@ -57,7 +59,7 @@ def fetch_dataset(
     if present is not None:
         if not is_known(present, *checksums):
             raise RawFileError(
-                f"data/01_raw/{name} is there and is not the benchmark's file of that name; move "
+                f"{raw_dir}/{name} is there and is not the benchmark's file of that name; move "
                 "it away to have that fetched"
             )
         logger.info("%s is there and is right", name)

@@ -23,7 +23,13 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             *(
                 Node(
                     for_cell(fetch_dataset, dataset=dataset),
-                    inputs=[f"{dataset}.present", "known_files", "params:fetch_from", "licence"],
+                    inputs=[
+                        f"{dataset}.present",
+                        "known_files",
+                        "params:fetch_from",
+                        "params:raw_dir",
+                        "licence",
+                    ],
                     outputs=f"{dataset}.fetched",
                     name="fetch",
                     namespace=dataset,

@@ -2,7 +2,7 @@ import pytest
 import yaml
 
 from conle.enhancers.base import LabelEnhancer
-from conle.enhancers.registry import METHODS, REFERENCES, make_enhancer
+from conle.enhancers.registry import BASELINES, METHODS, REFERENCES, make_enhancer
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -11,7 +11,8 @@ def test_entries(name):
     assert METHODS[name].transductive != METHODS[name].enhancer_class.inductive
 
 
-def test_references_are_methods():
+def test_baselines_are_those_of_the_paper():
+    assert BASELINES == ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
     assert set(REFERENCES) <= set(METHODS)
 
 

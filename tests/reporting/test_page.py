@@ -111,7 +111,7 @@ def test_page_says_what_a_reader_needs():
     assert "ConLE: 1 of 1 cells at least as good as its published ones" in text
     assert "1 cells are missing" in text
     assert "No tests: tests need 3 datasets" in text
-    assert "has learned nothing from the features" in text
+    assert "has not shown that its features help" in text
     for part in (
         "f00d",
         "seed: 7",

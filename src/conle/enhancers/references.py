@@ -1,6 +1,6 @@
 """Reference rows: what is recovered without learning anything from the features.
 
-A method that cannot beat them has learned nothing from the features.
+A method that cannot beat them has not shown that its features help.
 """
 
 from collections.abc import Mapping

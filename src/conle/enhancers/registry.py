@@ -115,9 +115,13 @@ POSTERIORS = ("conle_posterior", "posterior_pca", "posterior_featureless")
 FLOORS = ("conle_posterior_floor", "conle_posterior_no_floor")
 # The posterior whose representation is chosen by the logical labels: no method of its own.
 CHOSEN = "posterior_chosen"
-BASELINES = ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
 REFERENCES = ("uniform", "softmax_labels", "label_posterior")
-
+# All others: a new method joins them.
+BASELINES = tuple(
+    name
+    for name in METHODS
+    if name not in ("conle", *ABLATIONS, *POSTERIORS, *FLOORS, *REFERENCES)
+)
 
 # What the learner of the predictive setting is trained on beside recovered distributions.
 TRUE_DISTRIBUTIONS, NORMALISED_LABELS = "true_distributions", "normalised_labels"

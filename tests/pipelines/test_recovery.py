@@ -6,9 +6,7 @@ import pytest
 
 from conle.enhancers.registry import (
     ABLATIONS,
-    BASELINES,
     FLOORS,
-    METHODS,
     POSTERIORS,
     REFERENCES,
     make_enhancer,
@@ -149,9 +147,11 @@ def test_labels_that_the_method_cannot_have_end_in_one_message(tables):
 
 def test_nodes_say_what_they_need_of_a_machine():
     tagged = {"gpu": set(), "memory": set(), None: set()}
-    for node in create_pipeline(["Toy"], METHODS).nodes:
+    baselines = ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
+    methods = ("conle", *ABLATIONS, *POSTERIORS, *FLOORS, *baselines, *REFERENCES)
+    for node in create_pipeline(["Toy"], methods).nodes:
         (resource,) = node.tags & {"gpu", "memory"} or {None}
         tagged[resource].add(node.namespace.split(".")[1])
     assert tagged["gpu"] == {"conle", "levi_mlp", *ABLATIONS, *POSTERIORS, *FLOORS}
-    assert tagged["memory"] == {*BASELINES} - {"levi_mlp"}
+    assert tagged["memory"] == {*baselines} - {"levi_mlp"}
     assert tagged[None] == {*REFERENCES}

@@ -118,9 +118,7 @@ CHOSEN = "posterior_chosen"
 REFERENCES = ("uniform", "softmax_labels", "label_posterior")
 # All others: a new method joins them.
 BASELINES = tuple(
-    name
-    for name in METHODS
-    if name not in ("conle", *ABLATIONS, *POSTERIORS, *FLOORS, *REFERENCES)
+    name for name in METHODS if name not in ("conle", *ABLATIONS, *POSTERIORS, *FLOORS, *REFERENCES)
 )
 
 # What the learner of the predictive setting is trained on beside recovered distributions.

@@ -94,7 +94,7 @@ def recovery_as_colours(
 
     columns = min(len(panels), PANELS_IN_A_ROW)
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(2.9 * columns, 3.1 * rows + 0.4), layout="constrained")
+    figure = Figure(figsize=(2.9 * columns, 3.3 * rows + 0.8), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes, (title, degrees) in zip(grid.ravel(), panels.items(), strict=False):
         axes.scatter(
@@ -189,7 +189,7 @@ def sensitivity_curves(sensitivity: pd.DataFrame) -> Figure:
 
 
 def convergence_curves(convergence: pd.DataFrame) -> Figure:
-    """Objective and Canberra distance against the epoch, their range over the folds shaded.
+    """Objective and Canberra distance against the epoch, deviations over the folds shaded.
 
     Args:
         convergence: columns dataset, quantity, epoch, mean, std.

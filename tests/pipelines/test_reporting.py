@@ -81,7 +81,7 @@ def test_from_scores_to_every_exhibit(empty):
     table4 = tabulate_recovery(summary, comparison, methods=methods, measures=("clark",))
     assert set(table4["measure"]) == (set() if empty else {"clark"})
     ranks = tables.rank_table(table3, RANKS)
-    wins = tables.wins_table(table3, PUBLISHED)
+    wins = tables.wins_table(table3, PUBLISHED, folds=2)
     cost = {"seconds": 2.0, "peak_memory_mib": 3.0, "memory_before_mib": 1.0}
     costs = tabulate_cost(*(None if empty else cost for _ in CELLS), cells=CELLS)
     assert len(costs) == (0 if empty else 9)

@@ -33,3 +33,21 @@ def test_several_tables_have_labels_of_their_own():
 def test_symbols_are_commands():
     source = latex_table([("", Grid(["f"], [[Cell("√ Σ (d − p)² · –")]]))], "", "f")
     assert source.isascii()
+
+
+def test_a_long_table_goes_over_pages():
+    grid = Grid(["a"], [[Cell(str(number), best=number == 3)] for number in range(50)])
+    source = latex_table([("", grid)], "Long", "long")
+    assert r"\begin{longtable}" in source
+    assert r"\caption{Long}" in source
+    assert r"\textbf{3}" in source
+    assert r"\begin{table}" not in source
+
+
+def test_a_wide_table_shrinks_to_the_width_of_the_text():
+    source = latex_table(
+        [("", Grid(["|d − p|", *"abcdefghij"], [[Cell("1")] * 11]))], "Wide", "wide"
+    )
+    assert "\\resizebox{\\textwidth}{!}{%\n\\begin{tabular}" in source
+    assert r"\end{tabular}}" in source
+    assert "$|$d $-$ p$|$" in source

@@ -83,7 +83,7 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
         "table3": table3,
         "table4": table3,
         "ranks": tables.rank_table(table3, ranks),
-        "wins": tables.wins_table(table3, published),
+        "wins": tables.wins_table(table3, published, folds=10),
         "friedman": statistics.friedman_table(table3),
         "wilcoxon": statistics.wilcoxon_table(table3),
         "examination": posterior.examination_table([], {}, {}),

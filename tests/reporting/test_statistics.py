@@ -6,7 +6,7 @@ from conle.reporting import statistics
 from conle.reporting.tables import recovery_table
 
 NOTHING = pd.DataFrame(
-    columns=["dataset", "method", "measure", "published", "difference", "suspect"]
+    columns=["dataset", "method", "compared_with", "published", "difference", "suspect"]
 )
 
 
@@ -32,6 +32,19 @@ def test_friedman_of_methods_always_in_the_same_order():
     # The chi-squared distribution with two degrees of freedom is exponential.
     assert table["p_value"].tolist() == pytest.approx([np.exp(-4.0)])
     assert table[["datasets", "methods"]].to_numpy().tolist() == [[4, 3]]
+    # q / sqrt(2) = 2.343 (Demsar's Table 5a), times sqrt(3 4 / (6 4)).
+    assert table["critical_difference"].tolist() == pytest.approx([2.343 * 0.5**0.5], abs=1e-3)
+    assert table["f_statistic"].tolist() == [np.inf]
+
+
+def test_friedman_by_hand():
+    """Sums of ranks 5, 7 and 12: 12 / (4 3 4) (25 + 49 + 144) - 3 4 4 = 6.5.
+
+    F = 3 6.5 / (4 2 - 6.5).
+    """
+    table = statistics.friedman_table(recovery([*ALWAYS_IN_ORDER[:3], [0.4, 0.3, 0.7]]))
+    assert table["statistic"].tolist() == pytest.approx([6.5])
+    assert table["f_statistic"].tolist() == pytest.approx([13.0])
 
 
 def test_wilcoxon_with_holm():
@@ -51,6 +64,17 @@ def test_larger_is_better_is_heeded():
     assert table["better"].tolist() == ["lp", "km", "km"]
 
 
+def test_the_better_one_is_that_of_the_test():
+    """ConLE is better on one dataset by more than LP is on two together, by ranks: 1 + 2 = 3."""
+    even = [[0.1, 0.9, 1.0], [0.3, 0.2, 1.0], [0.5, 0.3, 1.0]]
+    better = statistics.wilcoxon_table(recovery(even))["better"]
+    assert better.isna().tolist() == [True, False, False]
+    assert better.tolist()[1:] == ["conle", "lp"]
+    three = [*even, [0.1, 0.8, 1.0], [0.5, 0.25, 1.0]]
+    # Ranks 5 + 4 for ConLE, which is behind on three of five, and 1 + 2 + 3 for LP.
+    assert statistics.wilcoxon_table(recovery(three))["better"].tolist()[0] == "conle"
+
+
 def test_nemenyi():
     ranks = statistics.nemenyi(recovery(ALWAYS_IN_ORDER))
     mean_ranks, p_values = ranks["kl_divergence"]
@@ -61,7 +85,7 @@ def test_nemenyi():
 
 def test_too_few_datasets_make_no_test():
     few = recovery(ALWAYS_IN_ORDER[:2])
-    assert "there are 2 and 3" in statistics.why_not(few)
+    assert "there are 2 datasets and 3 methods" in statistics.why_not(few)
     assert statistics.friedman_table(few).empty
     assert statistics.wilcoxon_table(few).empty
     assert statistics.nemenyi(few) == {}
@@ -71,3 +95,22 @@ def test_only_datasets_that_all_methods_recovered_count():
     table = recovery(ALWAYS_IN_ORDER)
     table = table[~((table["dataset"] == "D0") & (table["method"] == "km"))]
     assert statistics.friedman_table(table)["datasets"].tolist() == [3]
+    assert statistics.left_out(table) == []
+
+
+def test_a_method_tried_on_one_dataset_does_not_take_the_others_out():
+    table = recovery(ALWAYS_IN_ORDER)
+    tried = table[(table["method"] == "lp") & (table["dataset"] == "D0")].assign(method="glle")
+    table = pd.concat([table, tried])
+    assert statistics.friedman_table(table)[["datasets", "methods"]].to_numpy().tolist() == [[4, 3]]
+    assert statistics.left_out(table) == ["glle"]
+    more = table[table["dataset"] == "D0"].query("method == 'lp'").assign(dataset="E")
+    assert statistics.left_out(pd.concat([table, more])) == ["glle"]
+
+
+def test_what_repeats_another_method_is_not_compared():
+    table = recovery(ALWAYS_IN_ORDER)
+    names = {"lp": "conle_posterior_floor", "km": "posterior_chosen"}
+    again = table[table["method"].isin(names)].replace({"method": names})
+    assert statistics.left_out(pd.concat([table, again])) == [*names.values()]
+    assert statistics.left_out(table[:0]) == []

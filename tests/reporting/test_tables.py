@@ -22,7 +22,7 @@ SUMMARY = pd.DataFrame(
 COMPARISON = pd.DataFrame(
     [("A", "lp", "cosine", 0.95, -0.01, "odd"), ("A", "conle", "cosine", 0.95, 0.01, None)],
     columns=["dataset", "method", "measure", "published", "difference", "suspect"],
-)
+).assign(compared_with=lambda rows: rows["measure"])
 METHODS = ("conle", "lp", "label_posterior")
 
 
@@ -64,19 +64,36 @@ def test_published_values_stand_beside_their_cells(recovery):
     assert pd.isna(cells.loc[("A", "kl_divergence", "lp"), "published"])
 
 
-def test_average_ranks_count_the_datasets_that_all_methods_recovered(recovery):
-    """LP is missing on B; among the paper's own methods the reference does not count."""
+def test_a_published_value_stands_with_the_measure_that_it_is_of():
+    other = "kl_divergence_reversed"
+    rows = SUMMARY[SUMMARY["measure"] == "kl_divergence"]
+    summary = pd.concat([rows, rows.assign(measure=other, mean=0.2)])
+    comparison = COMPARISON[:1].assign(measure="kl_divergence", compared_with=other)
+    cells = tables.recovery_table(summary, comparison, METHODS)
+    cells = cells.set_index(["dataset", "measure", "method"])
+    assert pd.isna(cells.loc[("A", "kl_divergence", "lp"), "published"])
+    assert cells.loc[("A", other, "lp"), "published"] == 0.95
+
+
+def test_average_ranks(recovery):
+    """Among the paper's own methods the reference does not count."""
     published = pd.DataFrame(
         [("conle", "cosine", 1.15), ("lp", "cosine", 4.76)],
         columns=["method", "measure", "average_rank"],
     )
-    ranks = tables.rank_table(recovery, published).set_index(["measure", "method"])
+    on_a = recovery[recovery["dataset"] == "A"]
+    ranks = tables.rank_table(on_a, published).set_index(["measure", "method"])
     assert (ranks["datasets"] == 1).all()
     assert ranks.loc[("cosine", "conle"), "average_rank"] == 2
     assert ranks.loc[("cosine", "conle"), "rank_among_the_papers"] == 1
     assert ranks.loc[("cosine", "lp"), "rank_among_the_papers"] == 2
     assert ranks.loc[("cosine", "lp"), "published"] == 4.76
     assert np.isnan(ranks.loc[("cosine", "label_posterior"), "rank_among_the_papers"])
+    # LP is missing on B: it is left out, and ConLE comes before it no more.
+    both = tables.rank_table(recovery, published).set_index(["measure", "method"])
+    assert (both["datasets"] == 2).all()
+    assert ("cosine", "lp") not in both.index
+    assert both.loc[("kl_divergence", "label_posterior"), "average_rank"] == 1.5
 
 
 def test_wins_over_the_published_conle(recovery):
@@ -84,13 +101,13 @@ def test_wins_over_the_published_conle(recovery):
         [
             ("A", "conle", "kl_divergence", 0.030),
             ("A", "conle", "cosine", 0.970),
-            # Lost by .01 by ConLE, whose standard error is .05 / 2.
+            # Lost by .01 by ConLE, whose standard error is .05 sqrt(1 / 4 + 1 / 3).
             ("B", "conle", "kl_divergence", 0.090),
             ("B", "lp", "kl_divergence", 0.5),
         ],
         columns=["dataset", "method", "measure", "value"],
     )
-    wins = tables.wins_table(recovery, published).set_index("method")
+    wins = tables.wins_table(recovery, published, folds=4).set_index("method")
     assert wins.loc["conle"].tolist() == [3, 1, 1, 1, 3]
     assert wins.loc["lp"].tolist() == [2, 1, 0, 1, 2]
     assert wins.loc["label_posterior"].tolist()[:3] == [3, 2, 0]
@@ -99,6 +116,7 @@ def test_wins_over_the_published_conle(recovery):
 
 def test_one_measure_as_the_paper_shows_it(recovery):
     published = pd.DataFrame({"method": ["lp"], "measure": "cosine", "average_rank": [4.76]})
+    recovery = recovery[recovery["dataset"] == "A"]
     grid = tables.recovery_grid(recovery, "cosine", tables.rank_table(recovery, published))
     assert grid.headings == ["dataset", "ConLE", "LP*", "label posterior"]
     (row,) = grid.rows

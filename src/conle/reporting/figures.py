@@ -6,13 +6,19 @@ from collections.abc import Mapping, Sequence
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from conle.enhancers.registry import TITLES
 from conle.measures import MEASURES
 from conle.reporting.tables import SIZES, method_title
 
 PANELS_IN_A_ROW = 4
+# Seconds; no shorter ones are told apart.
+SHORTEST = 1e-3
+# Told apart by the colour-blind too; beyond them bars are hatched.
+COLOURS = matplotlib.color_sequences["petroff10"]
 DRAWS_SHOWN = 40
 MOST_TICKS = 10
 
@@ -45,7 +51,10 @@ def dataset_sizes(table: pd.DataFrame) -> Figure:
         axes.barh(position, table[size], label="here")
         published = table[f"{size}_published"].astype(float)
         axes.plot(published, position, "kx", label="published")
-        axes.set(title=size, xscale="log")
+        # A logarithmic bar has no base but the one it is given.
+        axes.set(title=size, xscale="log", xlim=(1, None))
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.grid(axis="x", alpha=0.3)
     grid[0].set_yticks(position, table["dataset"])
     handles, labels = grid[0].get_legend_handles_labels()
@@ -70,7 +79,8 @@ def measure_curves() -> Figure:
         axes.grid(alpha=0.3)
     handles, labels = grid[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
-    figure.suptitle(f"from {', '.join(f'{degree:g}' for degree in true)}: share of the way")
+    figure.suptitle(f"from {', '.join(f'{degree:g}' for degree in true)}")
+    figure.supxlabel("share of the way", fontsize="medium")
     return figure
 
 
@@ -119,27 +129,23 @@ def method_bars(recovery: pd.DataFrame) -> Figure:
         recovery: as `tables.recovery_table` gives it.
     """
     measures, methods, datasets = _names(recovery, "measure", "method", "dataset")
-    figure = Figure(
-        figsize=(max(6, 0.8 * len(datasets) + 2), 2.3 * len(measures)), layout="constrained"
-    )
+    width = max(6, 0.8 * len(datasets) + 2)
+    titles = [method_title(name, recovery) for name in methods]
+    # The legend takes its height from the panels.
+    columns = min(len(methods), int(width / (0.6 + 0.09 * max(map(len, titles)))))
+    above = 0.22 * -(-len(methods) // columns)
+    figure = Figure(figsize=(width, above + 2.2 * len(measures)), layout="constrained")
     grid = figure.subplots(len(measures), 1, sharex=True, squeeze=False)[:, 0]
     for axes, measure in zip(grid, measures, strict=True):
         rows = recovery[recovery["measure"] == measure].set_index(["method", "dataset"])
-        for number, method in enumerate(methods):
+        for number, (method, title) in enumerate(zip(methods, titles, strict=True)):
             cells = rows.loc[method].reindex(datasets)
-            _bars(
-                axes,
-                number,
-                len(methods),
-                cells["mean"],
-                cells["std"],
-                method_title(method, recovery),
-            )
+            _bars(axes, number, len(methods), cells["mean"], cells["std"], title)
         axes.set_ylabel(f"{MEASURES[measure].title} {MEASURES[measure].arrow}")
         axes.grid(axis="y", alpha=0.3)
     grid[-1].set_xticks(range(len(datasets)), datasets, rotation=45, ha="right")
     handles, labels = grid[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(methods), frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
     return figure
 
 
@@ -161,25 +167,38 @@ def critical_differences(ranks: Mapping[str, tuple[pd.Series, pd.DataFrame]]) ->
     return figure
 
 
-def cost_bars(cost: pd.DataFrame) -> Figure:
-    """Seconds of every recovery and the memory of its process, the datasets along the axis.
+def cost_map(cost: pd.DataFrame) -> Figure:
+    """Seconds of every recovery and the memory of its process, datasets by methods.
 
     Args:
         cost: as `tables.cost_table` gives it.
     """
     methods, datasets = _names(cost, "method", "dataset")
-    figure = Figure(figsize=(max(6, 1.1 * len(datasets) + 2), 6), layout="constrained")
-    grid = figure.subplots(2, 1, sharex=True)
+    titles = [TITLES[name] for name in methods]
+    below = 0.9 + 0.08 * max(map(len, titles))
+    figure, grid = _panels(2, 1.4 + 0.5 * len(methods), below + 0.3 * len(datasets), sharey=True)
     shown = {"seconds": "seconds, all folds", "peak_memory_mib": "peak memory, MiB"}
     for axes, (column, title) in zip(grid, shown.items(), strict=True):
-        for number, method in enumerate(methods):
-            values = cost[cost["method"] == method].set_index("dataset")[column].reindex(datasets)
-            _bars(axes, number, len(methods), values, None, TITLES[method])
-        axes.set(yscale="log", ylabel=title)
-        axes.grid(axis="y", alpha=0.3)
-    grid[-1].set_xticks(range(len(datasets)), datasets, rotation=45, ha="right")
-    handles, labels = grid[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False)
+        values = cost.pivot(index="dataset", columns="method", values=column)
+        values = values.reindex(index=datasets, columns=methods).astype(float)
+        # A logarithm has no 0.
+        positive = np.maximum(values.to_numpy(), SHORTEST)
+        norm = LogNorm(np.nanmin(positive), np.nanmax(positive))
+        axes.imshow(positive, cmap="cividis_r", norm=norm, aspect="auto")
+        for (row, number), value in np.ndenumerate(positive):
+            if np.isfinite(value):
+                axes.text(
+                    number,
+                    row,
+                    f"{value:.0f}" if value >= 10 else f"{value:.2g}",
+                    ha="center",
+                    va="center",
+                    fontsize=6,
+                    color="white" if norm(value) > 0.5 else "black",
+                )
+        axes.set_title(title)
+        axes.set_xticks(range(len(methods)), titles, rotation=90)
+        axes.set_yticks(range(len(datasets)), datasets)
     return figure
 
 
@@ -226,6 +245,8 @@ def posterior_intervals(
             axes.set_ylim(bottom=0)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    figure.supxlabel("label", fontsize="medium")
+    figure.supylabel("description degree", fontsize="medium")
     return figure
 
 
@@ -263,6 +284,7 @@ def example_distributions(
         axes.barh(range(shown), largest, color=colors)
         axes.set_yticks(range(shown), [str(label)[:24] for label in largest.index], fontsize=7)
         axes.set_title(f"row {index}", fontsize="small")
+    figure.supxlabel("description degree", fontsize="medium")
     return figure
 
 
@@ -297,6 +319,7 @@ def _bars(
         width,
         yerr=deviations,
         label=title,
-        color=matplotlib.colormaps["tab20"](number % 20),
+        color=COLOURS[number % len(COLOURS)],
+        hatch="//" if number >= len(COLOURS) else None,
         error_kw={"lw": 0.8},
     )

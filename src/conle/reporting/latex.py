@@ -1,4 +1,4 @@
-"""Tables as LaTeX, ready to paste into a document that uses booktabs."""
+"""Tables as LaTeX, to paste into a document that uses booktabs, longtable and graphicx."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,14 @@ SYMBOLS = {
     "²": "$^2$",
     "·": r"$\cdot$",
     "λ": r"$\lambda$",
+    "|": "$|$",
 }
+# A longer table goes over pages, a wider one shrinks to the width of the text.
+MOST_ROWS, MOST_COLUMNS = 40, 8
 
 
 def latex_table(grids: Sequence[tuple[str, Grid]], caption: str, label: str) -> str:
-    """A table environment with booktabs rules for each grid.
+    """A table environment with booktabs rules for each grid; a longtable where it is long.
 
     Args:
         grids: the tables, each with what is added to the caption.
@@ -46,14 +49,20 @@ def latex_table(grids: Sequence[tuple[str, Grid]], caption: str, label: str) -> 
             ),
             axis=None,
         )
-        tables.append(
-            style.to_latex(
-                caption=_escaped(f"{caption}{': ' if part else ''}{part}"),
-                label=label if len(grids) == 1 else f"{label}:{number}",
-                hrules=True,
-                position_float="centering",
-            )
+        long = len(rows) > MOST_ROWS
+        table = style.to_latex(
+            caption=_escaped(f"{caption}{': ' if part else ''}{part}"),
+            label=label if len(grids) == 1 else f"{label}:{number}",
+            hrules=True,
+            environment="longtable" if long else None,
+            position_float=None if long else "centering",
         )
+        if not long and len(grid.headings) > MOST_COLUMNS:
+            table = table.replace(
+                r"\begin{tabular}", "\\resizebox{\\textwidth}{!}{%\n\\begin{tabular}"
+            )
+            table = table.replace(r"\end{tabular}", "\\end{tabular}}")
+        tables.append(table)
     source = "\n".join(tables)
     for symbol, command in SYMBOLS.items():
         source = source.replace(symbol, command)

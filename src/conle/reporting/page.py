@@ -93,6 +93,8 @@ def render_page(
         suspects=int(comparison["suspect"].notna().sum()),
         any_on_all=bool((table3["fitted_on"] == "all").any()),
         why_no_tests=statistics.why_not(table3),
+        left_out=statistics.left_out(table3),
+        compared=int(ranks["datasets"].max()) if len(ranks) else 0,
         grids={
             "wins": tables.grid_of(wins),
             "table1": tables.grid_of(table1.drop(columns="sha256")),

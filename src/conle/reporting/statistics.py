@@ -5,23 +5,21 @@ Source: Demsar, "Statistical comparisons of classifiers over multiple data sets"
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from conle.measures import MEASURES
-from conle.reporting.tables import complete_datasets, method_title
+from conle.reporting.tables import complete_part, method_title
 
 # Fewer blocks or treatments make no test.
 FEWEST_DATASETS, FEWEST_METHODS = 3, 3
+SIGNIFICANCE = 0.05
 
 
 def blocks(recovery: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Means of one measure, datasets x methods, signed so that smaller is better.
-
-    Only datasets that every method recovered.
-    """
-    rows = recovery[
-        (recovery["measure"] == measure) & recovery["dataset"].isin(complete_datasets(recovery))
-    ]
+    """Means of one measure over `complete_part`, datasets x methods; smaller is better."""
+    complete = complete_part(recovery)
+    rows = complete[complete["measure"] == measure]
     table = rows.pivot(index="dataset", columns="method", values="mean")
     table = table[list(dict.fromkeys(rows["method"]))]
     return -table if MEASURES[measure].larger_is_better else table
@@ -29,30 +27,45 @@ def blocks(recovery: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 def why_not(recovery: pd.DataFrame) -> str | None:
     """Why there are no tests, or None where there can be."""
-    datasets, methods = len(complete_datasets(recovery)), recovery["method"].nunique()
+    complete = complete_part(recovery)
+    datasets, methods = complete["dataset"].nunique(), complete["method"].nunique()
     if datasets < FEWEST_DATASETS or methods < FEWEST_METHODS:
         return (
-            f"tests need {FEWEST_DATASETS} datasets that all methods recovered and "
-            f"{FEWEST_METHODS} methods; there are {datasets} and {methods}"
+            f"tests need {FEWEST_DATASETS} datasets that each of {FEWEST_METHODS} methods "
+            f"recovered; there are {datasets} datasets and {methods} methods"
         )
     return None
+
+
+def left_out(recovery: pd.DataFrame) -> list[str]:
+    """The methods of the table that average ranks and tests leave out."""
+    kept = set(complete_part(recovery)["method"])
+    return [name for name in dict.fromkeys(recovery["method"]) if name not in kept]
 
 
 def friedman_table(recovery: pd.DataFrame) -> pd.DataFrame:
     """Friedman's test for each measure: whether the methods differ at all.
 
     Returns:
-        Columns measure, statistic, p_value, datasets, methods; empty where `why_not` says so.
+        Columns measure, statistic (chi squared), p_value, f_statistic (Iman and Davenport's),
+        datasets, methods, and critical_difference, of the mean ranks in Nemenyi's test at 5 %;
+        empty where `why_not` says so.
     """
-    from scipy.stats import friedmanchisquare
+    from scipy.stats import friedmanchisquare, studentized_range
 
-    columns = ["measure", "statistic", "p_value", "datasets", "methods"]
+    columns = ["measure", "statistic", "p_value", "f_statistic", "datasets", "methods"]
+    columns.append("critical_difference")
     rows = []
     if why_not(recovery) is None:
         for measure in dict.fromkeys(recovery["measure"]):
             table = blocks(recovery, measure)
             statistic, p_value = friedmanchisquare(*(table[name] for name in table))
-            rows.append((measure, statistic, p_value, *table.shape))
+            datasets, methods = table.shape
+            rest = datasets * (methods - 1) - statistic
+            f_statistic = (datasets - 1) * statistic / rest if rest > 0 else np.inf
+            width = studentized_range.ppf(1 - SIGNIFICANCE, methods, np.inf) / 2**0.5
+            difference = width * (methods * (methods + 1) / (6 * datasets)) ** 0.5
+            rows.append((measure, statistic, p_value, f_statistic, datasets, methods, difference))
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -60,8 +73,8 @@ def wilcoxon_table(recovery: pd.DataFrame) -> pd.DataFrame:
     """Wilcoxon's signed-rank test for each pair of methods, Holm's correction for each measure.
 
     Returns:
-        Columns measure, method, other, p_value (corrected), better (the method of the better mean
-        rank); empty where `why_not` says so.
+        Columns measure, method, other, p_value (corrected), better (the method that the larger sum
+        of signed ranks speaks for; None where they are equal); empty where `why_not` says so.
     """
     from scikit_posthocs import posthoc_wilcoxon
 
@@ -70,7 +83,6 @@ def wilcoxon_table(recovery: pd.DataFrame) -> pd.DataFrame:
     if why_not(recovery) is None:
         for measure in dict.fromkeys(recovery["measure"]):
             table = blocks(recovery, measure)
-            mean_ranks = table.rank(axis=1).mean()
             melted = table.melt(var_name="method", value_name="value")
             p_values = posthoc_wilcoxon(
                 melted, val_col="value", group_col="method", zero_method="zsplit", p_adjust="holm"
@@ -82,12 +94,18 @@ def wilcoxon_table(recovery: pd.DataFrame) -> pd.DataFrame:
                     name,
                     other,
                     p_values.loc[name, other],
-                    name if mean_ranks[name] <= mean_ranks[other] else other,
+                    _better(table, name, other),
                 )
                 for position, name in enumerate(names)
                 for other in names[position + 1 :]
             ]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _better(table: pd.DataFrame, name: str, other: str) -> str | None:
+    differences = table[other] - table[name]
+    balance = (np.sign(differences) * differences.abs().rank()).sum()
+    return None if balance == 0 else name if balance > 0 else other
 
 
 def nemenyi(recovery: pd.DataFrame) -> Mapping[str, tuple[pd.Series, pd.DataFrame]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.registry import TITLES, TRUE_DISTRIBUTIONS
+from conle.enhancers.registry import CHOSEN, FLOORS, TITLES, TRUE_DISTRIBUTIONS
 from conle.measures import MEASURES
 
 FORMULAS = {
@@ -20,7 +20,9 @@ FORMULAS = {
     "intersection": "Σ min(d, p)",
 }
 NOTES = {
-    "kl_divergence_reversed": "not of the paper's six: the published divergences of KM and LP",
+    "kl_divergence": "a recovered 0 counts as 1e-12: KM recovers many",
+    "kl_divergence_reversed": "not of the paper's six: the published divergences of KM and LP; a "
+    "true 0 counts as 1e-12",
     "canberra": "the paper prints a square in the numerator; its figures are without it",
 }
 SIZES = ("examples", "features", "labels")
@@ -80,12 +82,14 @@ def recovery_table(
     Returns:
         Columns dataset, method, fitted_on, measure, mean, std, folds, rank (among the methods of
         a dataset and measure; ties of the rounded means share the best), published, difference
-        and suspect. The last three are empty where nothing was published.
+        and suspect. The last three are empty where nothing was published, and stand with the
+        measure that the published value is of.
     """
     table = summary[summary["method"].isin(methods)].copy()
     table["rank"] = _signed(table).groupby([table["dataset"], table["measure"]]).rank(method="min")
+    beside = comparison.assign(measure=comparison["compared_with"])
     table = table.merge(
-        comparison[["dataset", "method", "measure", "published", "difference", "suspect"]],
+        beside[["dataset", "method", "measure", "published", "difference", "suspect"]],
         on=["dataset", "method", "measure"],
         how="left",
     )
@@ -110,40 +114,51 @@ def _signed(table: pd.DataFrame) -> pd.Series:
     return rounded.where(~larger.astype(bool), -rounded)
 
 
-def complete_datasets(recovery: pd.DataFrame) -> list[str]:
-    """The datasets that every method of the table recovered."""
-    methods = recovery["method"].nunique()
-    counts = recovery.groupby("dataset", sort=False)["method"].nunique()
-    return list(counts.index[counts == methods])
+def complete_part(recovery: pd.DataFrame) -> pd.DataFrame:
+    """The part of a table that methods can be compared on as wholes.
+
+    Of the methods, by the number of datasets that they recovered, and the datasets that all of them
+    recovered, as many as make the most cells: one that was tried on a single dataset does not take
+    the others out. The chosen posterior and those with one floor for all datasets do not count, for
+    most of their cells are another posterior's once more.
+    """
+    own = recovery[~recovery["method"].isin((CHOSEN, *FLOORS))]
+    found = {method: set(rows["dataset"]) for method, rows in own.groupby("method", sort=False)}
+    names = sorted(found, key=lambda name: -len(found[name]))
+    common = [
+        set.intersection(*(found[name] for name in names[:n])) for n in range(1, len(names) + 1)
+    ]
+    most = max(range(len(names)), key=lambda n: (n + 1) * len(common[n]), default=None)
+    if most is None:
+        return own
+    return own[own["method"].isin(names[: most + 1]) & own["dataset"].isin(common[most])]
 
 
 def rank_table(recovery: pd.DataFrame, published_ranks: pd.DataFrame) -> pd.DataFrame:
-    """Average rank of each method beside the published one.
-
-    Only datasets that all methods recovered count.
+    """Average rank of each method beside the published one, over `complete_part`.
 
     Args:
         recovery: as `recovery_table` gives it.
         published_ranks: method, measure, average_rank.
 
     Returns:
-        Columns measure, method, average_rank (among all methods of the table, the references
+        Columns measure, method, average_rank (among all methods that count, the references
         included), rank_among_the_papers (among the methods that the paper has), published and
         datasets, the number that count.
     """
-    complete = complete_datasets(recovery)
-    kept = recovery[recovery["dataset"].isin(complete)].copy()
+    kept = complete_part(recovery).copy()
+    kept["rank"] = kept.groupby(["dataset", "measure"])["rank"].rank(method="min")
     own = kept[kept["method"].isin(published_ranks["method"])].copy()
     own["rank"] = own.groupby(["dataset", "measure"])["rank"].rank(method="min")
     keys = ["measure", "method"]
     table = kept.groupby(keys, sort=False)["rank"].mean().to_frame("average_rank")
     table["rank_among_the_papers"] = own.groupby(keys)["rank"].mean().reindex(table.index)
     table["published"] = published_ranks.set_index(keys)["average_rank"].reindex(table.index)
-    table["datasets"] = len(complete)
+    table["datasets"] = kept["dataset"].nunique()
     return table.reset_index()
 
 
-def wins_table(recovery: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def wins_table(recovery: pd.DataFrame, published: pd.DataFrame, folds: int) -> pd.DataFrame:
     """In how many cells each method is at least as good as the published ConLE.
 
     A cell is a dataset and one of the paper's six measures. It counts where the mean, rounded as
@@ -152,10 +167,13 @@ def wins_table(recovery: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     Args:
         recovery: as `recovery_table` gives it.
         published: the paper's Table 3: dataset, method, measure, value.
+        folds: of the cross-validation.
 
     Returns:
         Columns method, cells (that could be compared), at_least_as_good, lost_within_error (cells
-        lost by less than the standard error of the mean over the folds), and
+        lost by less than the standard error of the mean over the folds, corrected for their
+        sharing samples: Nadeau, Bengio, "Inference for the generalization error", Machine
+        Learning 2003), and
         better_than_label_posterior with the number of those cells, cells_beside_it (empty where
         the label posterior is missing, and for itself).
     """
@@ -172,7 +190,7 @@ def wins_table(recovery: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
         excess = sign[compared] * (own["mean"][compared] - target[compared])
         rounded = own["mean"][compared].round(PUBLISHED_DECIMALS)
         good = sign[compared] * rounded <= sign[compared] * target[compared]
-        error = own["std"][compared] / np.sqrt(own["folds"][compared])
+        error = own["std"][compared] * np.sqrt(1 / own["folds"][compared] + 1 / (folds - 1))
         row = {
             "method": method,
             "cells": len(compared),

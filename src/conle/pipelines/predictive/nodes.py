@@ -79,7 +79,7 @@ def predict_from_distributions(
     repeats: int,
     l2: float,
 ) -> pd.DataFrame:
-    """Learn from the true distributions of the training rows: the most that could be hoped for."""
+    """Learn from the true distributions of the training rows, for reference."""
     folds = folds[folds["repeat"] <= repeats]
     true = label_distributions.to_numpy()
     targets = [true[training] for training, _ in splits_of(folds, len(features))]

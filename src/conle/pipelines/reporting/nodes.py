@@ -287,7 +287,7 @@ def present_cost(table: pd.DataFrame) -> tuple[str, Any, str]:
     from conle.reporting import figures
 
     source = latex_table([("", tables.grid_of(table, 1))], "Time and memory of recovery", "cost")
-    return source, *_drawn(figures.cost_bars, table)
+    return source, *_drawn(figures.cost_map, table)
 
 
 def _drawn(draw: Callable[[pd.DataFrame], Any], table: pd.DataFrame) -> tuple[Any, str]:

@@ -114,7 +114,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
         ),
         Node(
             wins_table,
-            inputs=["report.table3.csv", "published_recovery"],
+            inputs=["report.table3.csv", "published_recovery", "params:folds"],
             outputs="report.wins.csv",
             name="count_wins",
         ),

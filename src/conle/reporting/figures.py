@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import NullFormatter
 
 from conle.enhancers.registry import TITLES
 from conle.measures import MEASURES
@@ -53,7 +53,7 @@ def dataset_sizes(table: pd.DataFrame) -> Figure:
         axes.plot(published, position, "kx", label="published")
         # A logarithmic bar has no base but the one it is given.
         axes.set(title=size, xscale="log", xlim=(1, None))
-        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.grid(axis="x", alpha=0.3)
     grid[0].set_yticks(position, table["dataset"])

@@ -109,6 +109,7 @@ SELECTIONS = {
     "node": ((*CONLE, "--nodes=nothing"), "does not contain nodes named ['nothing']"),
     "from_node": ((*CONLE, "--from-nodes=nothing"), "does not contain nodes named ['nothing']"),
     "output": ((*CONLE, "--to-outputs=nothing"), "not contain datasets named ['nothing']"),
+    "runner": ((*CONLE, "--runner=ThreadRunner"), "take --runner=ParallelRunner"),
     "namespace": ((*CONLE, "--namespaces=nothing"), "following namespaces: ['nothing']"),
     "missing_files": ((*CONLE, "--env=paper"), "data/01_raw/Natural_Scene.mat"),
     "pipelines": (("run", "--pipelines=conle,baselines"), "conle and baselines have nodes of the"),
@@ -130,6 +131,13 @@ PARAMETERS = {
     "folds=1": "folds: Input should be greater than or equal to 2",
     "seed=1.5": "seed: Input should be a valid integer",
     "seed=-1": "seed: Input should be greater than or equal to 0",
+    "seed=4294967296": "seed: Input should be less than 4294967296",
+    "degree_floors.SJAFE=1": "degree_floors names SJAFE, which is no dataset of the paper or of",
+    "predictive.without=Movi": "predictive.without names Movi, which is no dataset of the paper or",
+    "predictive.repeats=11": "predictive.repeats (11) must not exceed repeats (10)",
+    "sensitivity.parameters=lambda1+steps": "which sensitivity.steps is",
+    "sensitivity.grid=1+x": "sensitivity.grid",
+    "registered_model=a/b": "registered_model: String should match pattern",
     "threshold=1": "threshold: Input should be less than 1",
     "protocol=holdout": "protocol: Input should be 'cross_validation' or 'transductive'",
     "device=tpu": "device 'tpu' cannot be used on this machine",
@@ -145,6 +153,11 @@ OWN_DATA = {
     "input=my.csv,labels_last=9": "labels_last must be a number from 1 to 3",
     "input=my.csv,labels=l_1+l_9": "has no column l_9",
     "input=my.csv,labels_last=2,labels=l_1": "given in several ways",
+    "input=my.csv,labels=l_1+l_1": "labels are named twice: l_1",
+    "input=my.csv,labels=3": "has no column 3",
+    "input=my.arff,labels_xml=3": "3 is missing",
+    "input=twice.csv,labels_last=2": "several columns are named a",
+    "input=huge.csv,labels_last=2": "feature 'a' is 1e+200 in row 1; it must lie within 1e+100",
     "input=my.csv": "which columns are labels?",
     "input=my.txt,labels_last=1": "files of this kind cannot be read",
     "input=cut.parquet,labels_last=1": "cannot be read as .parquet",
@@ -167,6 +180,11 @@ def mistaken(make_project):
         write(raw_folder / f"{name}.mat")
     (project.folder / "my.csv").write_text("a,b,l_1,l_2\n" + "0.5,2.5,0,1\n1.5,0.5,1,0\n" * 9)
     (project.folder / "my.txt").write_text("a b\n")
+    (project.folder / "my.arff").write_text(
+        "@relation r\n@attribute a real\n@attribute b {0,1}\n@data\n1,1\n"
+    )
+    (project.folder / "twice.csv").write_text("a,a,l_1,l_2\n1,2,0,1\n2,3,1,0\n")
+    (project.folder / "huge.csv").write_text("a,l_1,l_2\n1,0,1\n1e200,1,0\n")
     (project.folder / "cut.parquet").write_bytes(b"PAR1\0\0")
     (project.folder / "empty").mkdir()
     commands = {name: command for name, (command, _) in SELECTIONS.items()}

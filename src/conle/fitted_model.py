@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import TransformerMixin
 
-from conle.enhancers.base import InductiveEnhancer
+from conle.enhancers.base import LARGEST_FEATURE, InductiveEnhancer
 from conle.errors import DataError
 
 
@@ -77,7 +77,7 @@ def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
         numbers: the columns that are numbers; the others become texts.
 
     Raises:
-        DataError: a column of numbers has text or infinity in it.
+        DataError: a column of numbers has text, infinity or what is too large in it.
     """
     columns = {}
     for name, column in features.items():
@@ -87,11 +87,20 @@ def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
             )
             continue
         try:
+            if column.dtype == object:
+                column = column.map(float, na_action="ignore")
             values = pd.to_numeric(column).astype("Float64").to_numpy(float, na_value=np.nan)
         except (TypeError, ValueError) as error:
             raise DataError(f"feature {name!r} must be numbers: {error}") from None
         if np.isinf(values).any():
             row = int(np.isinf(values).argmax())
             raise DataError(f"feature {name!r} is infinite in row {row}")
+        too_large = np.abs(values) > LARGEST_FEATURE
+        if too_large.any():
+            row = int(too_large.argmax())
+            raise DataError(
+                f"feature {name!r} is {values[row]:g} in row {row}; it must lie within "
+                f"{LARGEST_FEATURE:g} of 0"
+            )
         columns[name] = values
     return pd.DataFrame(columns, index=features.index)

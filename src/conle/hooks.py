@@ -84,6 +84,8 @@ DISK_ERRORS = (
     errno.EISDIR,
     errno.EEXIST,
 )
+# Beside `raw_dir`, what the catalog takes from --params alone.
+OF_THE_COMMAND_LINE = ("input", *LABEL_COLUMNS, "model")
 GO_ON = "What is finished is kept: the same command with --params resume=true goes on from there."
 PACKAGE = __name__.split(".")[0]
 
@@ -102,6 +104,7 @@ class RunParameters:
         except (MissingConfigException, OmegaConfBaseException, YAMLError, ValueError) as error:
             raise ParameterError(f"the configuration cannot be read: {error}") from None
         self._refuse_unknown(context, parameters)
+        self._refuse_unread(context, parameters)
         self._prepare_tracking(context.config_loader["mlflow"]["server"]["mlflow_tracking_uri"])
         RunOptions.from_parameters(parameters)
         set_cluster_options(ClusterOptions.from_configuration(cluster))
@@ -165,13 +168,28 @@ class RunParameters:
             raise ParameterError(str(error)) from None
 
     @hook_impl(tryfirst=True)
-    def before_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
-        """Check hyperparameters and raw files of the nodes that will run."""
+    def before_pipeline_run(
+        self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
+        """Check the runner, hyperparameters and raw files of the nodes that will run."""
+        # Its nodes would share one process, in which the number of threads is one for all.
+        if "ThreadRunner" in run_params["runner"]:
+            raise ParameterError(
+                "methods cannot share a process: take --runner=ParallelRunner or "
+                "--runner=conle.runner.DaskRunner"
+            )
         for node in pipeline.nodes:
             bound = getattr(node.func, "keywords", {})
-            if "method" not in node.tags or "method" not in bound:
+            if "method" not in node.tags:
                 continue
-            method, overrides = bound["method"], bound.get("overrides") or {}
+            # That of the convergence is bound to ConLE by its block alone.
+            method = bound.get("method") or next(
+                (name for name in METHODS if f"params:{METHODS[name].parameters}" in node.inputs),
+                None,
+            )
+            if method is None:
+                continue
+            overrides = bound.get("overrides") or {}
             block = catalog.load(f"params:{METHODS[method].parameters}")
             settings = {name: catalog.load(f"params:{name}") for name in RUN_SETTINGS}
             floors = catalog.load("params:degree_floors")
@@ -238,6 +256,20 @@ class RunParameters:
             'No table is given: --params "input=FILE,labels_prefix=label_" names one (.csv, '
             ".parquet, .mat or .arff) and says which of its columns are labels"
         )
+
+    @staticmethod
+    def _refuse_unread(context: KedroContext, parameters: Mapping[str, Any]) -> None:
+        """The catalog has these from the command line: elsewhere they would change nothing."""
+        given = context.config_loader.runtime_params or {}
+        raw_dir = given.get("raw_dir", context.config_loader["globals"]["raw_dir"])
+        read = {"raw_dir": raw_dir, **{name: given.get(name) for name in OF_THE_COMMAND_LINE}}
+        for name, value in read.items():
+            if parameters[name] != value:
+                raise ParameterError(
+                    f"{name} is set in a file of parameters, where it is not read: give it by "
+                    f'--params "{name}=..."'
+                    + (", or in conf/local/globals.yml" if name == "raw_dir" else "")
+                )
 
     def _refuse_unknown(self, context: KedroContext, parameters: Mapping[str, Any]) -> None:
         """A misspelt parameter would change nothing, silently.
@@ -522,8 +554,10 @@ class ExperimentTracking:
                 + [(f"{name}_std", value, 0) for name, value in deviations.items()],
             )
             run = self.client().get_run(run_id)
-            # Scores come when all methods are through: the run ends when its method did.
-            end = run.info.start_time + int(1000 * run.data.metrics["seconds"])
+            # Scores come when all methods are through: the run ends when its method did, that of
+            # an earlier run's cell when it began.
+            seconds = 0 if "taken_from" in run.data.tags else run.data.metrics["seconds"]
+            end = run.info.start_time + int(1000 * seconds)
             self.client().set_terminated(run_id, "FINISHED", end)
 
     def _log_metrics(self, run_id: str, metrics: list[tuple[str, float, int]]) -> None:
@@ -601,6 +635,15 @@ class ExperimentTracking:
     def _parent_id(self) -> str | None:
         return os.environ.get(self.PARENT)
 
+    @classmethod
+    def end_failed(cls, parent_id: str) -> None:
+        """End the run of a `kedro run` whose nodes are done, as one that has failed."""
+        import mlflow
+
+        while mlflow.active_run():
+            mlflow.end_run("FAILED")
+        cls.client().set_terminated(parent_id, "FAILED")
+
     @staticmethod
     def client() -> Any:
         """MLflow's."""
@@ -621,6 +664,7 @@ class ModelLogging:
         if parent is None or "enhance.model" not in pipeline.all_outputs():
             return
         import mlflow
+        from mlflow.exceptions import MlflowException
         from mlflow.models import infer_signature
 
         # Read again: a runner's workers have kept no row of it here.
@@ -629,16 +673,20 @@ class ModelLogging:
         numbers = example.select_dtypes(["number", "bool"]).columns
         example = example.astype(dict.fromkeys(numbers, "float64"))
         distributions = catalog.load("enhance.distributions")[: self.ROWS_OF_EXAMPLE]
-        with nullcontext() if mlflow.active_run() else mlflow.start_run(run_id=parent):
-            mlflow.pyfunc.log_model(
-                name="model",
-                python_model=str(Path(__file__).with_name("serving.py")),
-                artifacts={"model": str(catalog.get("enhance.model")._get_load_path())},
-                signature=infer_signature(example, distributions),
-                input_example=example,
-                registered_model_name=catalog.load("params:registered_model"),
-                pip_requirements=[f"conle=={version('conle')}"],
-            )
+        try:
+            with nullcontext() if mlflow.active_run() else mlflow.start_run(run_id=parent):
+                mlflow.pyfunc.log_model(
+                    name="model",
+                    python_model=str(Path(__file__).with_name("serving.py")),
+                    artifacts={"model": str(catalog.get("enhance.model")._get_load_path())},
+                    signature=infer_signature(example, distributions),
+                    input_example=example,
+                    registered_model_name=catalog.load("params:registered_model"),
+                    pip_requirements=[f"conle=={version('conle')}"],
+                )
+        except MlflowException as error:
+            ExperimentTracking.end_failed(parent)
+            raise plain_error(error) from None
 
 
 class RunReport:
@@ -666,11 +714,7 @@ class RunReport:
             return
         parent = os.environ.get(ExperimentTracking.PARENT)
         if parent is not None:
-            import mlflow
-
-            while mlflow.active_run():
-                mlflow.end_run("FAILED")
-            ExperimentTracking.client().set_terminated(parent, "FAILED")
+            ExperimentTracking.end_failed(parent)
         raise FailedCellsError(
             f"{len(failures)} of {len(keys)} cells have failed, all others are done:\n"
             + "\n".join(f"  {cell}: {failure}" for cell, failure in failures.items())

@@ -85,14 +85,40 @@ def _without_password(address: str) -> str:
     return address
 
 
+def _split(values: Any) -> Any:
+    """As names of datasets, several values are joined by + in `--params`."""
+    if isinstance(values, str):
+        return values.split("+")
+    return values if isinstance(values, list) else [values]
+
+
+def _number(value: Any) -> Any:
+    """Of text, the whole number if it is one."""
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() else float(value)
+    return value
+
+
+def _varied(parameter: str) -> str:
+    if parameter in ("steps", "stopping"):
+        raise ValueError("all settings have the same number of steps, which sensitivity.steps is")
+    return parameter
+
+
 class SensitivityOptions(BaseModel):
     """The grid of `--pipeline=sensitivity`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     datasets: DatasetNames
-    parameters: Annotated[list[str], Field(min_length=1)]
-    grid: Annotated[list[float], Field(min_length=1)]
+    parameters: Annotated[
+        list[Annotated[str, AfterValidator(_varied)]], BeforeValidator(_split), Field(min_length=1)
+    ]
+    grid: Annotated[
+        list[Annotated[int | float, BeforeValidator(_number)]],
+        BeforeValidator(_split),
+        Field(min_length=1),
+    ]
     steps: Annotated[int, Field(ge=1)]
 
 
@@ -128,7 +154,8 @@ class RunOptions(BaseModel):
 
     datasets: DatasetNames
     raw_dir: str
-    seed: Annotated[int, Field(ge=0)]
+    # What scikit-learn's generator of folds takes.
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
     repeats: Annotated[int, Field(ge=1)]
     folds: Annotated[int, Field(ge=2)]
     protocol: Literal["cross_validation", "transductive"]
@@ -144,7 +171,27 @@ class RunOptions(BaseModel):
     input: str | None
     method: Annotated[str, AfterValidator(_known_method)]
     model: str | None
-    registered_model: Annotated[str, Field(min_length=1)]
+    # MLflow's rule.
+    registered_model: Annotated[str, Field(pattern=r"^[^/:]+$")]
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> "RunOptions":
+        for name in ("convergence", "predictive"):
+            if getattr(self, name).repeats > self.repeats:
+                raise ValueError(
+                    f"{name}.repeats ({getattr(self, name).repeats}) must not exceed repeats "
+                    f"({self.repeats})"
+                )
+        known = {*PAPER_DATASETS, *self.datasets, "Artificial"}
+        named = {"degree_floors": self.degree_floors, "predictive.without": self.predictive.without}
+        for option, names in named.items():
+            for name in names:
+                if name not in known:
+                    raise ValueError(
+                        f"{option} names {name}, which is no dataset of the paper or of this run"
+                        f"{suggestion(name, known)}"
+                    )
+        return self
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> "RunOptions":

@@ -176,7 +176,8 @@ def test_columns_that_are_not_there(tmp_path, ways, message):
         ("toy.parquet", "PAR1", "cannot be read as .parquet"),
         ("toy.mat", "x", "is not a MATLAB file"),
         ("toy.arff", "@relation toy\n@attribute a nonsense\n@data\n1", "cannot be read as .arff"),
-        ("toy.csv", "a,a,b\n1,1,1", "which columns are labels"),
+        ("toy.csv", "a,a,b\n1,1,1", "several columns are named a"),
+        ("toy.csv", "a,b,c\n1,1,1", "which columns are labels"),
     ],
 )
 def test_files_that_are_something_else(write, name, text, message):

@@ -14,6 +14,7 @@ from conle.pipelines.evaluation.nodes import (
 )
 
 TRUE = pd.DataFrame([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8], [0.6, 0.4]], columns=["a", "b"])
+LOGICAL = pd.DataFrame([[1, 1], [1, 0], [0, 1], [1, 0]], columns=["a", "b"])
 RECOVERED = pd.DataFrame(
     {
         "protocol": "cross_validation",
@@ -28,7 +29,7 @@ RECOVERED = pd.DataFrame(
 
 
 def test_folds_are_scored_against_their_own_samples():
-    scores = score_folds(TRUE, RECOVERED, dataset="Toy", cell="uniform")
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
     assert list(scores.columns) == RESULT_COLUMNS
     chebyshev = scores[scores["measure"] == "chebyshev"]
     # Fold 1: samples 2 and 0, differences .2 and 0; fold 2: samples 1 and 3, .1 and .4.
@@ -39,16 +40,24 @@ def test_folds_are_scored_against_their_own_samples():
 
 def test_what_was_fitted_is_taken_from_the_recovery():
     fitted = RECOVERED.assign(protocol="transductive", fitted_on="all")
-    scores = score_folds(TRUE, fitted, dataset="Toy", cell="uniform")
+    scores = score_folds(TRUE, LOGICAL, fitted, dataset="Toy", cell="uniform")
     assert set(scores["fitted_on"]) == {"all"}
     assert set(scores["protocol"]) == {"transductive"}
 
 
-@pytest.mark.parametrize("other", [{"protocol": "transductive"}, {"fold": [1, 1, 1, 1]}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"protocol": "transductive"},
+        {"fold": [1, 1, 1, 1]},
+        # As many folds, of another seed.
+        {"sample": [2, 1, 0, 3]},
+    ],
+)
 def test_runs_that_do_not_compare_are_refused(other):
     scores = [
-        score_folds(TRUE, RECOVERED, dataset="Toy", cell="uniform"),
-        score_folds(TRUE, RECOVERED.assign(**other), dataset="Toy", cell="conle"),
+        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform"),
+        score_folds(TRUE, LOGICAL, RECOVERED.assign(**other), dataset="Toy", cell="conle"),
     ]
     with pytest.raises(
         DataError, match="Toy: the catalog holds scores of runs that do not compare"
@@ -56,9 +65,20 @@ def test_runs_that_do_not_compare_are_refused(other):
         collect_results(*scores)
 
 
+def test_scores_on_other_logical_labels_do_not_compare():
+    others = LOGICAL.assign(b=1)
+    scores = [
+        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform"),
+        score_folds(TRUE, others, RECOVERED, dataset="Toy", cell="conle"),
+    ]
+    with pytest.raises(DataError, match="seed and threshold too"):
+        collect_results(*scores)
+
+
 def test_summary_is_mean_and_standard_deviation_over_folds():
     scores = [
-        score_folds(TRUE, RECOVERED, dataset="Toy", cell=method) for method in ("uniform", "conle")
+        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell=method)
+        for method in ("uniform", "conle")
     ]
     results = collect_results(*scores)
     assert len(results) == 2 * 2 * 7
@@ -71,7 +91,7 @@ def test_summary_is_mean_and_standard_deviation_over_folds():
 
 def test_summary_of_a_single_fold_has_no_deviation():
     one = RECOVERED.assign(fold=1)
-    scores = score_folds(TRUE, one, dataset="Toy", cell="uniform")
+    scores = score_folds(TRUE, LOGICAL, one, dataset="Toy", cell="uniform")
     assert summarise(scores)["std"].isna().all()
 
 

@@ -26,9 +26,9 @@ PUBLISHED = pd.DataFrame(
 RANKS = pd.DataFrame({"method": ["conle"], "measure": ["clark"], "average_rank": [1.0]})
 
 
-def scores(dataset, method, value, protocol="cross_validation", folds=2):
+def scores(dataset, method, value, protocol="cross_validation", folds=2, scored_on="usual"):
     rows = [
-        (dataset, method, protocol, "training_folds", 1, fold, measure, value)
+        (dataset, method, protocol, "training_folds", 1, fold, measure, value, scored_on)
         for fold in range(1, folds + 1)
         for measure in ("kl_divergence", "clark")
     ]
@@ -44,14 +44,19 @@ def test_what_is_missing_is_said_and_the_rest_is_used(caplog):
     found[4] = scores("Mine", "lp", 0.1, protocol="transductive")
     found[8] = scores("B", "km", 0.1, folds=3)
     found[7] = found[7][:0]
-    costs = [{"failure": "too wide"}] * 9
-    results, missing = collect_available("cross_validation", 1, 2, *found, *costs, cells=CELLS)
+    found[3] = scores("Mine", "conle", 0.1, scored_on="another seed")
+    found[5] = scores("Mine", "km", 0.1)
+    cells = (*CELLS, ("Mine", "fcm"))
+    found.append(scores("Mine", "fcm", 0.1))
+    costs = [{"failure": "too wide"}] * 10
+    results, missing = collect_available("cross_validation", 1, 2, *found, *costs, cells=cells)
     assert len(results) == 5 * 4
     assert missing[["dataset", "method"]].to_numpy().tolist() == [
         ["SJAFFE", "lp"],
         ["Mine", "lp"],
         ["B", "lp"],
         ["B", "km"],
+        ["Mine", "conle"],
     ]
     assert missing["reason"].tolist() == [
         "no run has recovered them",
@@ -60,6 +65,7 @@ def test_what_is_missing_is_said_and_the_rest_is_used(caplog):
         "failed: too wide",
         "recovered under cross_validation on 3 folds; "
         "this report is of cross_validation on 1 x 2 folds",
+        "of another seed or threshold than most others",
     ]
     assert "no run has recovered them: SJAFFE: lp" in caplog.text
 

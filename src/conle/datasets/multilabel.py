@@ -98,9 +98,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
                 f"({type(error).__name__}: {error})"
             ) from error
         table.columns = table.columns.astype(str)
-        twice = table.columns[table.columns.duplicated()].unique()
-        if len(twice):
-            raise RawFileError(f"{path}: several columns are named {', '.join(twice[:SHOWN])}")
+        _refuse_twice(path, table.columns)
         names = self._label_names(table, own)
         features = table.drop(columns=names)
         if features.columns.empty:
@@ -146,16 +144,20 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
                 )
             names = columns[-last:]
         elif "labels_xml" in given:
-            names = _names_in_xml(Path(given["labels_xml"]))
+            names = _names_in_xml(Path(str(given["labels_xml"])))
         else:
             labels = given["labels"]
-            names = labels.split("+") if isinstance(labels, str) else [str(name) for name in labels]
+            # One that is a number is not text in --params.
+            names = list(map(str, labels)) if isinstance(labels, list) else str(labels).split("+")
         absent = [name for name in names if name not in columns]
         if absent:
             raise RawFileError(
                 f"{path} has no column {', '.join(absent[:SHOWN])}; there are: "
                 f"{_shortened(columns)}"
             )
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise RawFileError(f"{path}: labels are named twice: {', '.join(twice[:SHOWN])}")
         return names
 
     def _as_labels(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -235,7 +237,15 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         return named[0], self._as_labels(named[1])
 
 
+def _refuse_twice(path: Path, names: Sequence[str]) -> None:
+    twice = pd.Index(names)[pd.Index(names).duplicated()].unique()
+    if len(twice):
+        raise RawFileError(f"{path}: several columns are named {', '.join(twice[:SHOWN])}")
+
+
 def _read_csv(path: Path) -> pd.DataFrame:
+    # pandas gives the second of two columns of one name another.
+    _refuse_twice(path, pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0].dropna())
     table = pd.read_csv(path)
     # A first column without a name is the index that pandas writes.
     if table.columns[0] == "Unnamed: 0":

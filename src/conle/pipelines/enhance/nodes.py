@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
-    numbers = [name for name in features if pd.api.types.is_numeric_dtype(features[name])]
+    numbers = [name for name in features if _is_numbers(features[name])]
     others = [name for name in features if name not in numbers]
     encoder = ColumnTransformer(
         [
@@ -78,7 +79,23 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
     _log_missing(features)
     if others:
         logger.info("One-hot encoded %d features: %s", len(others), _shortened(others))
+    names = [name for name in others if len(features) > 1 and features[name].is_unique]
+    if names:
+        logger.warning(
+            "Another value in every row, each a column now; leave out what is but a name or a "
+            "date: %s",
+            _shortened(names),
+        )
     return np.asarray(encoded, dtype=np.float64), encoder
+
+
+def _is_numbers(column: pd.Series) -> bool:
+    """Decimal and very large whole numbers are objects to pandas."""
+    return pd.api.types.is_numeric_dtype(column) or (
+        column.dtype == object
+        and column.notna().any()
+        and column.dropna().map(lambda value: isinstance(value, Number)).all()
+    )
 
 
 def fit_and_enhance(

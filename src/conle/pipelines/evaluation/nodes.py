@@ -1,5 +1,6 @@
 """Scoring what was recovered, and the tables and pictures of it."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ RESULT_COLUMNS = [
     "fold",
     "measure",
     "value",
+    "scored_on",
 ]
 # Columns of the recovered distributions that name a fold and what was fitted for it.
 FOLD_COLUMNS = ["protocol", "fitted_on", "repeat", "fold"]
@@ -41,25 +43,36 @@ COMPARISON_COLUMNS = [
 
 
 def score_folds(
-    label_distributions: pd.DataFrame, recovered: pd.DataFrame, *, dataset: str, cell: str
+    label_distributions: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    recovered: pd.DataFrame,
+    *,
+    dataset: str,
+    cell: str,
 ) -> pd.DataFrame:
     """Score the recovered distributions of every test fold against the true ones.
 
     Args:
         label_distributions: the true ones, samples x labels.
+        logical_labels: that they were recovered from.
         recovered: columns protocol, fitted_on, repeat, fold, sample and one per label.
         dataset: its name.
         cell: name of the method.
 
     Returns:
-        One row per fold and measure, with the columns of the results table.
+        One row per fold and measure, with the columns of the results table. `scored_on` is a
+        digest of both kinds of labels and of the folds: scores of others do not compare.
     """
     labels = list(label_distributions.columns)
     true = label_distributions.loc[recovered["sample"], labels].to_numpy()
     distributions = recovered[labels].to_numpy()
     positions = recovered.reset_index(drop=True).groupby(FOLD_COLUMNS, sort=False)["sample"]
+    content = hashlib.blake2b(digest_size=8)
+    for table in (label_distributions, logical_labels, recovered[["repeat", "fold", "sample"]]):
+        content.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
+    scored_on = content.hexdigest()
     rows = [
-        (dataset, cell, *fold, measure, value)
+        (dataset, cell, *fold, measure, value, scored_on)
         for fold, test in positions
         for measure, value in score(true[test.index], distributions[test.index]).items()
     ]
@@ -71,23 +84,27 @@ def collect_results(*scores: pd.DataFrame) -> pd.DataFrame:
 
     Raises:
         DataError: every method has failed; or methods of one dataset were scored under different
-            protocols or on different folds, as earlier runs with other parameters leave them; they
-            do not compare.
+            protocols, on different folds or on other logical labels, as earlier runs with other
+            parameters leave them; they do not compare.
     """
     results = scores_of_all(scores)
     for dataset, rows in results.groupby("dataset", sort=False):
         runs = {
-            method: (frozenset(own["protocol"]), len(own[["repeat", "fold"]].drop_duplicates()))
+            method: (
+                frozenset(own["protocol"]),
+                len(own[["repeat", "fold"]].drop_duplicates()),
+                frozenset(own["scored_on"]),
+            )
             for method, own in rows.groupby("method", sort=False)
         }
         if len(set(runs.values())) > 1:
             shown = "; ".join(
-                f"{method}: {'/'.join(protocols)}, {folds} folds"
-                for method, (protocols, folds) in runs.items()
+                f"{method}: {'/'.join(protocols)}, {folds} folds, data {'/'.join(scored_on)}"
+                for method, (protocols, folds, scored_on) in runs.items()
             )
             raise DataError(
                 f"{dataset}: the catalog holds scores of runs that do not compare ({shown}); "
-                "run these methods again with the same parameters"
+                "run these methods again with the same parameters (seed and threshold too)"
             )
     return results
 
@@ -100,7 +117,7 @@ def scores_of_all(scores: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """
     found = [own for own in scores if len(own)]
     if not found:
-        raise DataError("nothing was recovered: every method has failed")
+        raise DataError("nothing was recovered: every method has failed, the log says why")
     return pd.concat(found, ignore_index=True)
 
 

@@ -70,7 +70,11 @@ def score_node(dataset: str, cell: str) -> Node:
     """The node that scores what the recovery of a cell (dataset and method) recovered."""
     return Node(
         for_cell(score_folds, dataset=dataset, cell=cell),
-        inputs=[f"{dataset}.label_distributions", f"{dataset}.{cell}.recovered"],
+        inputs=[
+            f"{dataset}.label_distributions",
+            f"{dataset}.logical_labels",
+            f"{dataset}.{cell}.recovered",
+        ],
         outputs=f"{dataset}.{cell}.scores",
         name="score",
         namespace=f"{dataset}.{cell}",

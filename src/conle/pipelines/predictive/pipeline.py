@@ -64,7 +64,11 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                 ),
                 Node(
                     for_cell(score_folds, dataset=dataset, cell=method),
-                    inputs=[f"{dataset}.label_distributions", f"{cell}.predicted"],
+                    inputs=[
+                        f"{dataset}.label_distributions",
+                        f"{dataset}.logical_labels",
+                        f"{cell}.predicted",
+                    ],
                     outputs=f"{cell}.scores",
                     name="score",
                     namespace=cell,

@@ -1,6 +1,7 @@
 """From the scores that the catalog holds to tables, figures and the page."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,8 @@ def collect_available(
     Args:
         protocol: of this run; cells of another are left out.
         repeats: of this run.
-        folds: of this run; cells scored on other folds are left out.
+        folds: of this run; cells of other numbers of folds are left out, and those that were scored
+            on other data than most of their dataset: of another seed or threshold.
         scores_and_costs: scores of the cells, then what their recoveries cost; None where no run
             has left any.
         cells: dataset and method of each.
@@ -43,6 +45,7 @@ def collect_available(
         [range(1, repeats + 1), range(1, folds + 1)], names=["repeat", "fold"]
     )
     found, missing = [], []
+    scored_on: dict[str, Counter[str]] = {}
     scores, costs = scores_and_costs[: len(cells)], scores_and_costs[len(cells) :]
     for (dataset, method), own, cost in zip(cells, scores, costs, strict=True):
         if own is None:
@@ -54,6 +57,7 @@ def collect_available(
         scored = pd.MultiIndex.from_frame(own[["repeat", "fold"]].drop_duplicates())
         if set(own["protocol"]) == {protocol} and set(scored) == set(expected):
             found.append(own)
+            scored_on.setdefault(dataset, Counter())[own["scored_on"].iloc[0]] += 1
         else:
             missing.append(
                 (
@@ -63,6 +67,12 @@ def collect_available(
                     f"folds; this report is of {protocol} on {repeats} x {folds} folds",
                 )
             )
+    usual = {dataset: counts.most_common(1)[0][0] for dataset, counts in scored_on.items()}
+    for own in found:
+        dataset, method, data = own[["dataset", "method", "scored_on"]].iloc[0]
+        if data != usual[dataset]:
+            missing.append((dataset, method, "of another seed or threshold than most others"))
+    found = [own for own in found if own["scored_on"].iloc[0] == usual[own["dataset"].iloc[0]]]
     empty = pd.DataFrame(columns=RESULT_COLUMNS).astype({"value": float})
     results = pd.concat(found, ignore_index=True) if found else empty
     table = pd.DataFrame(missing, columns=MISSING_COLUMNS)

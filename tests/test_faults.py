@@ -131,6 +131,14 @@ def test_a_failing_method_leaves_the_others(several):
     ((code, output),) = runs(several, f"{SEVERAL},resume=true")
     assert code == 0, output
     assert output.count("Taken from the run of") == 6
+    # Which took no time now.
+    taken = [
+        run.info
+        for run in client.search_runs([experiment.experiment_id])
+        if "taken_from" in run.data.tags
+    ]
+    assert len(taken) == 6
+    assert all(info.end_time == info.start_time for info in taken)
 
 
 @pytest.mark.parametrize("pipeline", ["convergence", "sensitivity"])

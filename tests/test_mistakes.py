@@ -111,6 +111,14 @@ SELECTIONS = {
     "output": ((*CONLE, "--to-outputs=nothing"), "not contain datasets named ['nothing']"),
     "runner": ((*CONLE, "--runner=ThreadRunner"), "take --runner=ParallelRunner"),
     "namespace": ((*CONLE, "--namespaces=nothing"), "following namespaces: ['nothing']"),
+    "convergence": (
+        ("run", "--pipelines=convergence", "--params=conle.stepss=3"),
+        "conle has no hyperparameter 'stepss'; did you mean 'steps'?",
+    ),
+    "nothing_to_predict": (
+        ("run", "--pipelines=predictive", "--params=predictive.without=Artificial"),
+        "predictive.without leaves out every dataset of this run",
+    ),
     "missing_files": ((*CONLE, "--env=paper"), "data/01_raw/Natural_Scene.mat"),
     "pipelines": (("run", "--pipelines=conle,baselines"), "conle and baselines have nodes of the"),
     "inputs": (("run", "--pipelines=evaluation"), "no run has left them in the catalog yet"),

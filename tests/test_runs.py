@@ -52,7 +52,10 @@ def test_results_table(artificial_run):
         "fold",
         "measure",
         "value",
+        "scored_on",
     ]
+    # The same labels and folds for every method.
+    assert len(results["scored_on"].unique()) == 1
     assert len(results) == len(METHODS) * 3 * len(MEASURES)
     assert set(results["method"]) == set(METHODS)
     assert np.isfinite(results["value"]).all()
@@ -452,6 +455,21 @@ def test_a_misspelt_parameter_in_a_file(project):
     run = project.run("ingestion")
     assert run.returncode == 1
     assert "no parameter 'repeat'; did you mean 'repeats'" in run.stderr
+
+
+def test_what_is_read_from_the_command_line_alone_is_refused_in_a_file(project):
+    local = project.folder / "conf" / "local" / "parameters.yml"
+    for name, value in {"raw_dir": "elsewhere", "input": "my.csv", "labels_last": 2}.items():
+        local.write_text(f"{name}: {value}\n")
+        run = project.run("ingestion")
+        assert run.returncode == 1
+        assert f"{name} is set in a file of parameters, where it is not read" in run.stderr
+        assert "Traceback" not in run.stderr
+    local.unlink()
+    # That of the raw files has a place of its own.
+    (project.folder / "conf" / "local" / "globals.yml").write_text("raw_dir: elsewhere\n")
+    run = project.run("ingestion", datasets="SJAFFE")
+    assert "missing:\n  elsewhere/SJAFFE.mat" in run.stderr
 
 
 def test_bad_data_ends_in_one_message_and_no_open_run(project):

@@ -277,7 +277,7 @@ def test_divergence_is_an_error(samples):
 )
 def test_divergence_in_the_last_step_is_an_error(samples, wild):
     """No loss of a later step shows it."""
-    with pytest.raises(DivergenceError, match="recovered values that are not finite"):
+    with pytest.raises(DivergenceError, match="diverged: what it recovers is not finite"):
         wild.recover_folds(*samples, splits_of(60, 3))
-    with pytest.raises(DivergenceError, match="recovered values that are not finite"):
+    with pytest.raises(DivergenceError, match="diverged: what it recovers is not finite"):
         wild.fit(*samples)

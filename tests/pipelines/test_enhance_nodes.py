@@ -1,4 +1,5 @@
 import logging
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,24 @@ def test_a_column_without_any_value_is_kept():
     features = pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, np.nan], "c": [None, None]})
     encoded, _ = encode_features(features)
     assert np.isfinite(encoded).all()
+
+
+def test_decimals_and_very_large_whole_numbers_are_numbers(caplog):
+    features = pd.DataFrame(
+        {
+            "price": [Decimal("1.5"), None, Decimal(3)],
+            "id": [10**30, 2, 3],
+            "code": ["7", "8", "9"],
+            "kind": ["x", "x", "y"],
+        }
+    )
+    encoded, _ = encode_features(features)
+    # Text is text, whatever is in it: three codes and two kinds.
+    assert encoded.shape == (3, 2 + 3 + 2)
+    np.testing.assert_array_equal(encoded[:, :2], [[1.5, 1e30], [2.25, 2], [3, 3]])
+    assert "Another value in every row" in caplog.text
+    assert "code" in caplog.text
+    assert "kind" not in caplog.text.partition("Another value")[2]
 
 
 def test_infinity_is_named(table):

@@ -152,7 +152,7 @@ class LabelEnhancer(BaseEstimator, ABC):
         if not np.isfinite(recovered).all():
             raise DivergenceError(
                 f"{type(self).__name__} recovered values that are not finite; look at its "
-                "hyperparameters (a learning rate that is too high) and at the features"
+                "hyperparameters and at the features"
             )
 
     @abstractmethod

@@ -226,7 +226,11 @@ class BatchedEnhancer(InductiveEnhancer):
             recovered = self._recovered_in_parts(networks, samples)
         recovered = recovered.cpu().numpy().astype(np.float64)
         # The last step's weights have no loss that would show it.
-        self._refuse_not_finite(recovered)
+        if not np.isfinite(recovered).all():
+            raise DivergenceError(
+                f"{type(self).__name__} diverged: what it recovers is not finite; lower the "
+                "learning rate"
+            )
         return recovered / recovered.sum(axis=-1, keepdims=True)
 
     def _recover_chunk(

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from conle.enhancers.geometry import as_distributions
+from conle.errors import DataError
 from conle.pipelines.evaluation.nodes import scores_of_all, summarise
 from conle.pipelines.recovery.nodes import (
     RECOVERED_COLUMNS,
@@ -108,7 +109,16 @@ def nothing_predicted(
 
 
 def collect_predictive(*scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation over the folds, per dataset, method and measure."""
+    """Mean and standard deviation over the folds, per dataset, method and measure.
+
+    Raises:
+        DataError: there is no dataset, or every method has failed.
+    """
+    if not scores:
+        raise DataError(
+            "predictive.without leaves out every dataset of this run: choose other datasets, or "
+            'none to leave out (--params "predictive.without=")'
+        )
     return summarise(scores_of_all(scores))[PREDICTIVE_COLUMNS]
 
 

@@ -248,12 +248,15 @@ def _named_problems(title: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        problems = [
-            f"  {'.'.join(map(str, problem['loc']))}: "
-            f"{problem['msg'].removeprefix('Value error, ')}"
-            + ("" if problem["type"] == "missing" else f" (given: {problem['input']!r})")
-            for problem in error.errors()
-        ]
+        problems = []
+        for problem in error.errors():
+            text = problem["msg"].removeprefix("Value error, ")
+            # One of several options together has no place and all of them as its input.
+            if problem["loc"]:
+                text = f"{'.'.join(map(str, problem['loc']))}: {text}"
+                if problem["type"] != "missing":
+                    text += f" (given: {problem['input']!r})"
+            problems.append(f"  {text}")
         raise ParameterError(f"{title}:\n" + "\n".join(problems)) from None
 
 

@@ -54,7 +54,10 @@ def killed_and_resumed(project, moment, sent, unbroken):
     return process.returncode, len(finished)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "sent",
+    [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)],
+)
 def test_a_run_that_is_killed_can_be_resumed(several, unbroken, sent):
     code, _ = killed_and_resumed(several, 7.0, sent, unbroken)
     assert code != 0

@@ -115,6 +115,10 @@ SELECTIONS = {
         ("run", "--pipelines=convergence", "--params=conle.stepss=3"),
         "conle has no hyperparameter 'stepss'; did you mean 'steps'?",
     ),
+    "repeats": (
+        ("run", "--pipelines=predictive", "--params=predictive.repeats=11"),
+        "  predictive.repeats (11) must not exceed repeats (10)\n",
+    ),
     "nothing_to_predict": (
         ("run", "--pipelines=predictive", "--params=predictive.without=Artificial"),
         "predictive.without leaves out every dataset of this run",
@@ -142,7 +146,6 @@ PARAMETERS = {
     "seed=4294967296": "seed: Input should be less than 4294967296",
     "degree_floors.SJAFE=1": "  degree_floors names SJAFE, which is no dataset of the paper or of",
     "predictive.without=Movi": "  predictive.without names Movi, which is no dataset of the paper",
-    "predictive.repeats=11": "  predictive.repeats (11) must not exceed repeats (10)\n",
     "sensitivity.parameters=lambda1+steps": "which sensitivity.steps is",
     "sensitivity.grid=1+x": "sensitivity.grid",
     "registered_model=a/b": "registered_model: String should match pattern",

@@ -54,6 +54,16 @@ def test_the_papers_datasets(select, given):
     assert select(given) == list(PAPER_DATASETS)
 
 
+def test_a_dataset_of_the_users_own_may_be_named_in_every_run():
+    """Declared once, in the configuration, for the runs that take it."""
+    named = PARAMETERS["predictive"] | {"without": ["Mine"], "repeats": 20}
+    options = RunOptions.from_parameters(
+        PARAMETERS | {"degree_floors": {"SJAFFE": 1, "Mine": 1}, "predictive": named}
+    )
+    assert options.degree_floors["Mine"] == 1
+    assert options.predictive.without == ["Mine"]
+
+
 def test_present_datasets(select, tmp_path, caplog):
     (tmp_path / "raw").mkdir()
     for name in ("Yeast_spo", "SJAFFE", "Mine"):

@@ -178,6 +178,13 @@ class RunParameters:
                 "methods cannot share a process: take --runner=ParallelRunner or "
                 "--runner=conle.runner.DaskRunner"
             )
+        repeats = catalog.load("params:repeats")
+        for name in ("convergence.repeats", "predictive.repeats"):
+            if f"params:{name}" in pipeline.inputs() and catalog.load(f"params:{name}") > repeats:
+                raise ParameterError(
+                    f"These parameters cannot be used:\n  {name} "
+                    f"({catalog.load(f'params:{name}')}) must not exceed repeats ({repeats})"
+                )
         for node in pipeline.nodes:
             bound = getattr(node.func, "keywords", {})
             if "method" not in node.tags:

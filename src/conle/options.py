@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -175,18 +176,13 @@ class RunOptions(BaseModel):
     registered_model: Annotated[str, Field(pattern=r"^[^/:]+$")]
 
     @model_validator(mode="after")
-    def _fit_together(self) -> "RunOptions":
-        for name in ("convergence", "predictive"):
-            if getattr(self, name).repeats > self.repeats:
-                raise ValueError(
-                    f"{name}.repeats ({getattr(self, name).repeats}) must not exceed repeats "
-                    f"({self.repeats})"
-                )
+    def _names_of_datasets(self) -> "RunOptions":
+        """A user's own dataset may be named in every run, but not what is nearly another."""
         known = {*PAPER_DATASETS, *self.datasets, "Artificial"}
         named = {"degree_floors": self.degree_floors, "predictive.without": self.predictive.without}
         for option, names in named.items():
             for name in names:
-                if name not in known:
+                if name not in known and get_close_matches(name, known, n=1, cutoff=0.8):
                     raise ValueError(
                         f"{option} names {name}, which is no dataset of the paper or of this run"
                         f"{suggestion(name, known)}"

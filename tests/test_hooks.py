@@ -1,6 +1,7 @@
 import errno
 import pickle
 import platform
+from importlib import import_module
 from types import SimpleNamespace
 
 import click
@@ -16,7 +17,13 @@ from safetensors import SafetensorError
 
 from conle.datasets.whole import CSVDataset
 from conle.errors import DataError, ParameterError
-from conle.hooks import ExperimentTracking, SharedFolder, plain_error, without_password
+from conle.hooks import (
+    ExperimentTracking,
+    ModelLogging,
+    SharedFolder,
+    plain_error,
+    without_password,
+)
 
 
 def wrapped(error):
@@ -91,6 +98,34 @@ def test_a_run_removes_what_a_dead_one_has_left(tmp_path, artifacts):
         {"project_path": str(tmp_path)}, Pipeline([]), DataCatalog({})
     )
     assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_model_that_cannot_be_logged_fails_the_run(tmp_path, monkeypatch, tracked_at):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    tracked_at(uri)
+    client = MlflowClient(uri)
+    parent = client.create_run(client.create_experiment("x")).info.run_id
+    monkeypatch.setenv(ExperimentTracking.PARENT, parent)
+
+    def log_model(**_):
+        raise MlflowException("the server is gone")
+
+    # MLflow's own name of it is no module before it is first used.
+    monkeypatch.setattr(import_module("mlflow.pyfunc"), "log_model", log_model)
+    table = pd.DataFrame({"a": [0.5, 0.5]})
+    loaded = {
+        "enhance.input": (table, table.rename(columns={"a": "b"})),
+        "enhance.distributions": table,
+        "params:registered_model": "conle",
+    }
+    catalog = SimpleNamespace(
+        load=loaded.__getitem__, get=lambda _: SimpleNamespace(_get_load_path=lambda: tmp_path)
+    )
+    with pytest.raises(click.ClickException, match="MLflow has failed: the server is gone"):
+        ModelLogging().after_pipeline_run(
+            SimpleNamespace(all_outputs=lambda: {"enhance.model"}), catalog
+        )
+    assert client.get_run(parent).info.status == "FAILED"
 
 
 def test_no_cell_is_opened_below_a_run_that_has_ended(tmp_path, monkeypatch, tracked_at):

@@ -75,6 +75,14 @@ def test_scores_on_other_logical_labels_do_not_compare():
         collect_results(*scores)
 
 
+def test_scores_of_an_earlier_version_are_refused():
+    new = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
+    old = new.drop(columns="scored_on").assign(method="conle")
+    for scores in ([new, old], [old]):
+        with pytest.raises(DataError, match="of an earlier version"):
+            collect_results(*scores)
+
+
 def test_summary_is_mean_and_standard_deviation_over_folds():
     scores = [
         score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell=method)

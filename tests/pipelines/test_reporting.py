@@ -70,6 +70,17 @@ def test_what_is_missing_is_said_and_the_rest_is_used(caplog):
     assert "no run has recovered them: SJAFFE: lp" in caplog.text
 
 
+def test_scores_of_an_earlier_version_are_missing():
+    found = [scores("SJAFFE", "conle", 0.1), scores("SJAFFE", "lp", 0.1).drop(columns="scored_on")]
+    results, missing = collect_available(
+        "cross_validation", 1, 2, *found, None, None, cells=CELLS[:2]
+    )
+    assert set(results["method"]) == {"conle"}
+    assert missing.to_numpy().tolist() == [
+        ["SJAFFE", "lp", "scored by an earlier version of this project"]
+    ]
+
+
 @pytest.mark.parametrize("empty", [False, True])
 def test_from_scores_to_every_exhibit(empty):
     """An empty catalog makes empty tables and says so, as every other."""

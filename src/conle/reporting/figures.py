@@ -1,7 +1,7 @@
 """The figures of the report, drawn without pyplot's global state."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib
 import numpy as np
@@ -104,17 +104,7 @@ def rank_map(recovery: pd.DataFrame) -> Figure:
             .reindex(index=datasets, columns=methods)
         )
         image = axes.imshow(ranks, cmap="viridis_r", vmin=1, vmax=len(methods), aspect="auto")
-        for (row, column), rank in np.ndenumerate(ranks.to_numpy()):
-            if np.isfinite(rank):
-                axes.text(
-                    column,
-                    row,
-                    f"{rank:.0f}",
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color="white" if rank > 0.6 * len(methods) else "black",
-                )
+        _write_cells(axes, ranks.to_numpy(), lambda rank: rank > 0.6 * len(methods))
         axes.set_title(f"{MEASURES[measure].title} {MEASURES[measure].arrow}")
         axes.set_xticks(range(len(methods)), titles, rotation=90)
         axes.set_yticks(range(len(datasets)), datasets)
@@ -185,17 +175,7 @@ def cost_map(cost: pd.DataFrame) -> Figure:
         positive = np.maximum(values.to_numpy(), SHORTEST)
         norm = LogNorm(np.nanmin(positive), np.nanmax(positive))
         axes.imshow(positive, cmap="cividis_r", norm=norm, aspect="auto")
-        for (row, number), value in np.ndenumerate(positive):
-            if np.isfinite(value):
-                axes.text(
-                    number,
-                    row,
-                    f"{value:.0f}" if value >= 10 else f"{value:.2g}",
-                    ha="center",
-                    va="center",
-                    fontsize=6,
-                    color="white" if norm(value) > 0.5 else "black",
-                )
+        _write_cells(axes, positive, lambda value, norm=norm: norm(value) > 0.5)
         axes.set_title(title)
         axes.set_xticks(range(len(methods)), titles, rotation=90)
         axes.set_yticks(range(len(datasets)), datasets)
@@ -301,6 +281,21 @@ def _panels(count: int, width: float, height: float, **options) -> tuple[Figure,
     for axes in grid[count:]:
         axes.remove()
     return figure, grid[:count]
+
+
+def _write_cells(axes, values: np.ndarray, is_dark: Callable[[float], bool]) -> None:
+    """The numbers of a map in its cells, light where the colour is dark; gaps stay empty."""
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            axes.text(
+                column,
+                row,
+                f"{value:.0f}" if value >= 10 else f"{value:.2g}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if is_dark(value) else "black",
+            )
 
 
 def _bars(

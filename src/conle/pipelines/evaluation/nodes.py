@@ -83,11 +83,15 @@ def collect_results(*scores: pd.DataFrame) -> pd.DataFrame:
     """Put the scores of all datasets and methods into the one results table.
 
     Raises:
-        DataError: every method has failed; or methods of one dataset were scored under different
-            protocols, on different folds or on other logical labels, as earlier runs with other
-            parameters leave them; they do not compare.
+        DataError: every method has failed; scores are of an earlier version; or methods of one
+            dataset were scored under different protocols, on different folds or on other logical
+            labels, as earlier runs with other parameters leave them; they do not compare.
     """
     results = scores_of_all(scores)
+    if "scored_on" not in results or results["scored_on"].isna().any():
+        raise DataError(
+            "the catalog holds scores of an earlier version of this project; run all methods again"
+        )
     for dataset, rows in results.groupby("dataset", sort=False):
         runs = {
             method: (

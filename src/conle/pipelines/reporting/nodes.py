@@ -54,6 +54,9 @@ def collect_available(
         if own.empty:
             missing.append((dataset, method, f"failed: {cost['failure']}"))
             continue
+        if "scored_on" not in own:
+            missing.append((dataset, method, "scored by an earlier version of this project"))
+            continue
         scored = pd.MultiIndex.from_frame(own[["repeat", "fold"]].drop_duplicates())
         if set(own["protocol"]) == {protocol} and set(scored) == set(expected):
             found.append(own)
@@ -68,13 +71,15 @@ def collect_available(
                 )
             )
     usual = {dataset: counts.most_common(1)[0][0] for dataset, counts in scored_on.items()}
+    kept = []
     for own in found:
         dataset, method, data = own[["dataset", "method", "scored_on"]].iloc[0]
-        if data != usual[dataset]:
+        if data == usual[dataset]:
+            kept.append(own)
+        else:
             missing.append((dataset, method, "of another seed or threshold than most others"))
-    found = [own for own in found if own["scored_on"].iloc[0] == usual[own["dataset"].iloc[0]]]
     empty = pd.DataFrame(columns=RESULT_COLUMNS).astype({"value": float})
-    results = pd.concat(found, ignore_index=True) if found else empty
+    results = pd.concat(kept, ignore_index=True) if kept else empty
     table = pd.DataFrame(missing, columns=MISSING_COLUMNS)
     for reason, rows in table.groupby("reason", sort=False):
         names = "; ".join(

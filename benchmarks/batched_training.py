@@ -17,9 +17,9 @@ import torch
 from scipy.io import loadmat
 from sklearn.model_selection import RepeatedKFold
 
-from conle.binarisation import binarise
-from conle.enhancers import batched
-from conle.enhancers.conle import ConLE
+from conle.core.binarisation import binarise
+from conle.methods.conle import ConLE
+from conle.methods.training import batched
 
 STEPS = 20
 FOLDS_AT_ONCE = (1, 10, 25, 50)

@@ -26,7 +26,7 @@ from kedro.io import DataCatalog, MemoryDataset, Version
 from kedro.pipeline import Node, Pipeline
 from kedro.runner import SequentialRunner
 
-from conle.datasets.whole import JSONDataset
+from conle.data.atomic import JSONDataset
 from conle.options import ClusterOptions
 from conle.runner import DaskRunner
 

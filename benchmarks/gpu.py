@@ -18,8 +18,8 @@ import torch
 from scipy.io import loadmat
 from sklearn.model_selection import RepeatedKFold
 
-from conle.binarisation import binarise
-from conle.enhancers.conle import ConLE
+from conle.core.binarisation import binarise
+from conle.methods.conle import ConLE
 
 STEPS_COMPARED = 100
 

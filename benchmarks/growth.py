@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from conle.artificial import make_artificial
-from conle.binarisation import binarise
+from conle.core.artificial import make_artificial
+from conle.core.binarisation import binarise
 from conle.pipelines.recovery.cost import measured_cost
 
 SIZES = {
@@ -37,8 +37,8 @@ def made_up(samples, features, labels):
 
 
 def measure(method, size):
-    from conle.enhancers.conle import ConLE
-    from conle.enhancers.posterior import PosteriorPCA
+    from conle.methods.conle import ConLE
+    from conle.methods.posterior.decoder import PosteriorPCA
 
     enhancers = {
         "conle": ConLE(stopping="fixed", epochs=5, steps=10**6, device="cpu"),

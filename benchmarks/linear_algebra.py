@@ -21,9 +21,9 @@ from scipy.io import loadmat
 from sklearn.model_selection import KFold
 from torch.profiler import ProfilerActivity, profile
 
-from conle.binarisation import binarise
-from conle.enhancers import fcm, graph_regression, lesc
-from conle.enhancers.registry import make_enhancer
+from conle.core.binarisation import binarise
+from conle.methods import fcm, graph_regression, lesc
+from conle.methods.registry import make_enhancer
 
 PRODUCTS = ("aten::bmm", "aten::baddbmm")
 EPOCHS = 10

@@ -19,9 +19,9 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
 from sklearn.model_selection import RepeatedKFold
 
-from conle.binarisation import binarise
-from conle.enhancers.posterior import PosteriorFeatureless
-from conle.enhancers.threshold_model import start_ratios
+from conle.core.binarisation import binarise
+from conle.methods.posterior.decoder import PosteriorFeatureless
+from conle.methods.posterior.threshold_model import start_ratios
 
 THRESHOLD, SWEEPS, BURN_IN, CHAINS = 0.5, 200, 80, 4
 

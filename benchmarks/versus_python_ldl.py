@@ -28,8 +28,8 @@ from pyldl.algorithms import ConLE as TheirConLE
 from scipy.io import loadmat
 from sklearn.model_selection import RepeatedKFold
 
-from conle.binarisation import binarise
-from conle.enhancers.conle import ConLE
+from conle.core.binarisation import binarise
+from conle.methods.conle import ConLE
 
 FULL_BATCH_BELOW = 200
 BATCH = 128

@@ -10,7 +10,7 @@ import time
 import pandas as pd
 import psutil
 
-from conle.datasets.whole import PARTIAL
+from conle.data.atomic import PARTIAL
 
 SHORT = "conle.steps=40,repeats=1,folds=3"
 SEVERAL = f"{SHORT},datasets=One+Two"

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import requests
 
-from conle.binarisation import binarise
+from conle.core.binarisation import binarise
 
 
 @pytest.fixture

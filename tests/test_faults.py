@@ -23,7 +23,7 @@ from broken_runs import (
     with_datasets,
 )
 
-from conle.enhancers.registry import REFERENCES
+from conle.methods.registry import REFERENCES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 

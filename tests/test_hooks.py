@@ -15,7 +15,7 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from safetensors import SafetensorError
 
-from conle.datasets.whole import CSVDataset
+from conle.data.atomic import CSVDataset
 from conle.errors import DataError, ParameterError
 from conle.hooks import (
     ExperimentTracking,

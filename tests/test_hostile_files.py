@@ -20,9 +20,9 @@ from scipy.io import savemat
 from sklearn.pipeline import FunctionTransformer
 
 import conle
-from conle.datasets.benchmark_mat import BenchmarkMatDataset
-from conle.datasets.fitted_model import FittedModelDataset
-from conle.datasets.multilabel import MultiLabelDataset
+from conle.data.mat import BenchmarkMatDataset
+from conle.data.models import FittedModelDataset
+from conle.data.multilabel import MultiLabelDataset
 from conle.errors import DataError, RawFileError
 from conle.pipelines.ingestion.nodes import ingest
 

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from conle.binarisation import binarise
-from conle.enhancers.registry import make_enhancer
-from conle.measures import MEASURES, score
+from conle.core.binarisation import binarise
+from conle.core.measures import MEASURES, score
+from conle.methods.registry import make_enhancer
 from conle.pipelines.evaluation.nodes import PUBLISHED_REVERSED
 
 DATASETS = ["SJAFFE", "SBU_3DFE", "Yeast_alpha", "Yeast_heat", "Yeast_spo5"]

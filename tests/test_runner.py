@@ -35,8 +35,8 @@ from kedro.framework.project import configure_project
 from kedro.io import DataCatalog, DatasetError, MemoryDataset, Version
 from kedro.pipeline import Node, Pipeline
 
-from conle.datasets.whole import JSONDataset
-from conle.enhancers.registry import ABLATIONS, BASELINES, REFERENCES
+from conle.data.atomic import JSONDataset
+from conle.methods.registry import ABLATIONS, BASELINES, REFERENCES
 from conle.options import ClusterOptions
 from conle.runner import CatalogOfWorker, DaskRunner
 

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
-from conle.enhancers.registry import REFERENCES
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
+from conle.methods.registry import REFERENCES
 
 METHODS = ["conle", "uniform", "softmax_labels", "label_posterior"]
 EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5}

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def _classes() -> dict[str, Any]:
-    from conle.enhancers.registry import METHODS
+    from conle.methods.registry import METHODS
 
     return {method.path.split(":")[1]: method for method in METHODS.values()}
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
 
 Distributions = Float[np.ndarray, "samples labels"]
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import TransformerMixin
 
-from conle.enhancers.base import LARGEST_FEATURE, InductiveEnhancer
 from conle.errors import DataError
+from conle.methods.contract import LARGEST_FEATURE, InductiveEnhancer
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,12 @@ from kedro.pipeline import Node, Pipeline
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from conle.datasets.environment import git_commit
-from conle.datasets.if_there import IfThere
-from conle.datasets.whole import PARTIAL, partial_name, remove_left_over
-from conle.enhancers.registry import METHODS, RUN_SETTINGS, TITLES, make_enhancer, suggestion
+from conle.core.measures import MEASURES
+from conle.data.atomic import PARTIAL, partial_name, remove_left_over
+from conle.data.optional import IfThere
+from conle.data.provenance import git_commit
 from conle.errors import FailedCellsError, ParameterError, RawFileError
-from conle.measures import MEASURES
+from conle.methods.registry import METHODS, RUN_SETTINGS, TITLES, make_enhancer, suggestion
 from conle.options import (
     PAPER_DATASETS,
     ClusterOptions,
@@ -40,7 +40,7 @@ from conle.options import (
     set_cluster_options,
     set_run_parameters,
 )
-from conle.processes import is_alive, this_process
+from conle.process_identity import is_alive, this_process
 
 logger = logging.getLogger(__name__)
 

@@ -29,8 +29,8 @@ from pydantic import (
     model_validator,
 )
 
-from conle.enhancers.registry import METHODS, suggestion
 from conle.errors import ParameterError
+from conle.methods.registry import METHODS, suggestion
 
 logger = logging.getLogger(__name__)
 

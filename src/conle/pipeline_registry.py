@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
-from conle.enhancers.registry import (
+from conle.methods.registry import (
     ABLATIONS,
     BASELINES,
     CHOSEN,

@@ -30,7 +30,7 @@ from kedro.pipeline import Node, Pipeline
 from kedro.runner import AbstractRunner
 from kedro.runner.task import Task
 
-from conle.datasets.whole import PARTIAL, Whole, remove_left_over
+from conle.data.atomic import PARTIAL, Whole, remove_left_over
 from conle.errors import ParameterError
 from conle.hooks import GO_ON, ExperimentTracking, plain_error, read_by_hooks
 from conle.options import ClusterOptions, cluster_options

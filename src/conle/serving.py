@@ -10,7 +10,7 @@ import pandas as pd
 from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from conle.datasets.fitted_model import read_model
+from conle.data.models import read_model
 
 
 class ServedEnhancer(PythonModel):

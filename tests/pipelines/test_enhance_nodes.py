@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from short_training import SHORT
 
-from conle.datasets.fitted_model import FittedModelDataset
-from conle.enhancers.registry import METHODS
+from conle.data.models import FittedModelDataset
 from conle.errors import DataError, ParameterError, RawFileError
+from conle.methods.registry import METHODS
 from conle.pipelines.enhance.nodes import (
     apply_model,
     encode_features,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conle.datasets.benchmark_mat import BenchmarkMatDataset
+from conle.data.mat import BenchmarkMatDataset
 from conle.errors import DataError
 from conle.pipelines.ingestion.nodes import describe, ingest, make_logical_labels
 

@@ -7,10 +7,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from conle.binarisation import binarise
-from conle.enhancers.base import LabelEnhancer
-from conle.enhancers.references import LabelPosterior
-from conle.enhancers.registry import BASELINES, METHODS, REFERENCES
+from conle.core.binarisation import binarise
+from conle.methods.contract import LabelEnhancer
+from conle.methods.references import LabelPosterior
+from conle.methods.registry import BASELINES, METHODS, REFERENCES
 from conle.options import set_run_parameters
 from conle.pipeline_registry import register_pipelines
 from conle.pipelines.convergence.nodes import trace_training

@@ -2,10 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conle.binarisation import binarise
-from conle.enhancers.posterior import PosteriorPCA
-from conle.enhancers.registry import POSTERIORS
+from conle.core.binarisation import binarise
 from conle.errors import ParameterError
+from conle.methods.posterior.decoder import PosteriorPCA
+from conle.methods.registry import POSTERIORS
 from conle.pipelines.posterior.nodes import (
     choose_representation,
     compare_intervals,

@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conle.enhancers.registry import (
+from conle.errors import ParameterError
+from conle.methods.registry import (
     ABLATIONS,
     FLOORS,
     POSTERIORS,
     REFERENCES,
     make_enhancer,
 )
-from conle.errors import ParameterError
 from conle.pipelines.recovery.cost import measured_cost
 from conle.pipelines.recovery.nodes import recover
 from conle.pipelines.recovery.pipeline import create_pipeline

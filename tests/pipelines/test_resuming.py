@@ -6,8 +6,8 @@ import pytest
 import threadpoolctl
 import torch
 
-from conle.datasets.kept import KeptDataset
-from conle.datasets.whole import JSONDataset, ParquetDataset
+from conle.data.atomic import JSONDataset, ParquetDataset
+from conle.data.kept import KeptDataset
 from conle.errors import ParameterError
 from conle.pipelines.resuming import content_key, keep_or_make
 from conle.pipelines.threads import in_threads, limited_threads

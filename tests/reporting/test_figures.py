@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conle.enhancers.registry import METHODS
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
+from conle.methods.registry import METHODS
 from conle.reporting.figures import as_svg, cost_map, method_bars, rank_map
 
 

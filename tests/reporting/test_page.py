@@ -3,8 +3,8 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from conle.enhancers.registry import METHODS
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
+from conle.methods.registry import METHODS
 from conle.reporting import posterior, statistics, tables
 from conle.reporting.page import FIGURES, render_page
 

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from conle.enhancers.registry import POSTERIORS
+from conle.methods.registry import POSTERIORS
 from conle.reporting.posterior import (
     contribution_table,
     examination_table,

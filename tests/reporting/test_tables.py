@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
 from conle.reporting import tables
 
 SUMMARY = pd.DataFrame(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial, update_wrapper
 from typing import Any
 
-from conle.enhancers.registry import METHODS
+from conle.methods.registry import METHODS
 
 
 def for_cell(function: Callable, **names: Any) -> Callable:

@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import pandas as pd
 
-from conle.binarisation import binarise
+from conle.core.binarisation import binarise
 from conle.reporting import tables
 from conle.reporting.page import fill_template
 

@@ -10,8 +10,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from conle.enhancers.registry import TITLES
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
+from conle.methods.registry import TITLES
 from conle.reporting.tables import SIZES, method_title
 
 PANELS_IN_A_ROW = 4

@@ -8,8 +8,8 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from conle.enhancers.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
+from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
 from conle.reporting import statistics, tables
 from conle.reporting.posterior import mean_contributions
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.registry import POSTERIORS, REFERENCES
+from conle.methods.registry import POSTERIORS, REFERENCES
 
 CONTRIBUTION_MEASURE = "kl_divergence"
 FEATURELESS = "posterior_featureless"

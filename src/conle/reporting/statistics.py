@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
 from conle.reporting.tables import complete_part, method_title
 
 # Fewer blocks or treatments make no test.

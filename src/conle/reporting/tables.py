@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.registry import CHOSEN, FLOORS, TITLES, TRUE_DISTRIBUTIONS
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
+from conle.methods.registry import CHOSEN, FLOORS, TITLES, TRUE_DISTRIBUTIONS
 
 FORMULAS = {
     "kl_divergence": "Σ d ln(d / p)",

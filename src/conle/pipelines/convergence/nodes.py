@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from conle.enhancers.registry import make_enhancer
-from conle.measures import score
+from conle.core.measures import score
+from conle.methods.registry import make_enhancer
 from conle.pipelines.evaluation.nodes import scores_of_all
 from conle.pipelines.recovery.nodes import (
     curves_table,

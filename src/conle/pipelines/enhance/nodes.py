@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import TransformerMixin
 
-from conle.enhancers.registry import make_enhancer
 from conle.errors import DataError
 from conle.fitted_model import FittedModel, encodable
+from conle.methods.registry import make_enhancer
 from conle.pipelines.recovery.nodes import named_errors
 
 # scikit-learn's parts are imported where they are used: they take long to load.

@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.enhancers.registry import METHODS
+from conle.methods.registry import METHODS
 from conle.pipelines import around, resource_tags
 from conle.pipelines.enhance.nodes import (
     apply_model,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from conle.enhancers.registry import TITLES
+from conle.core.measures import MEASURES, score
 from conle.errors import DataError
-from conle.measures import MEASURES, score
+from conle.methods.registry import TITLES
 
 RESULT_COLUMNS = [
     "dataset",

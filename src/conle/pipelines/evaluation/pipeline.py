@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.enhancers.registry import METHODS
+from conle.methods.registry import METHODS
 from conle.pipelines import for_cell
 from conle.pipelines.evaluation.nodes import (
     collect_results,

@@ -51,7 +51,7 @@ def fetch_dataset(
         RawFileError: the file that is there is another, or it cannot be fetched.
     """
     # Imported where it is used: every command imports this module.
-    from conle.fetching import fetch, is_known
+    from conle.data.fetching import fetch, is_known
 
     known = known_files.set_index("dataset").loc[dataset]
     checksums = [None if pd.isna(known[kind]) else known[kind] for kind in ("sha256", "git_blob")]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.artificial import make_artificial
-from conle.binarisation import binarise
-from conle.datasets.benchmark_mat import DISTRIBUTION_KEYS, FEATURE_KEYS, LOGICAL_LABEL_KEYS
-from conle.enhancers.base import LARGEST_FEATURE
+from conle.core.artificial import make_artificial
+from conle.core.binarisation import binarise
+from conle.data.mat import DISTRIBUTION_KEYS, FEATURE_KEYS, LOGICAL_LABEL_KEYS
 from conle.errors import DataError
+from conle.methods.contract import LARGEST_FEATURE
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.registry import POSTERIORS
+from conle.methods.registry import POSTERIORS
 from conle.pipelines.recovery.nodes import cell_enhancer, named_errors
 
 # Of all samples, for the likelihood and for the draws that are examined.

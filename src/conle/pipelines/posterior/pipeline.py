@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.enhancers.registry import CHOSEN, FLOORS, METHODS, POSTERIORS
+from conle.methods.registry import CHOSEN, FLOORS, METHODS, POSTERIORS
 from conle.pipelines import for_cell, resource_tags
 from conle.pipelines.posterior.nodes import (
     choose_representation,

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.geometry import as_distributions
 from conle.errors import DataError
+from conle.methods.geometry import as_distributions
 from conle.pipelines.evaluation.nodes import scores_of_all, summarise
 from conle.pipelines.recovery.nodes import (
     RECOVERED_COLUMNS,
@@ -131,7 +131,7 @@ def _predict(
 ) -> pd.DataFrame:
     """Learn from the targets of each fold's training rows, and predict its test rows."""
     # Imported where it is used: SciPy's optimisers take long to load.
-    from conle.learners import SABFGS
+    from conle.core.learners import SABFGS
 
     X = features.to_numpy()
     predicted = folds[["repeat", "fold", "sample"]].reset_index(drop=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.enhancers.registry import METHODS, NORMALISED_LABELS, TRUE_DISTRIBUTIONS
+from conle.methods.registry import METHODS, NORMALISED_LABELS, TRUE_DISTRIBUTIONS
 from conle.pipelines import for_cell, resource_tags
 from conle.pipelines.evaluation.nodes import score_folds
 from conle.pipelines.predictive.nodes import (

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conle.enhancers.base import (
+from conle.errors import ParameterError
+from conle.methods.contract import (
     DivergenceError,
     FoldRecovery,
     LabelEnhancer,
@@ -15,8 +16,7 @@ from conle.enhancers.base import (
     ProgressCallback,
     Split,
 )
-from conle.enhancers.registry import METHODS, make_enhancer
-from conle.errors import ParameterError
+from conle.methods.registry import METHODS, make_enhancer
 from conle.pipelines.recovery.cost import measured_cost
 
 # Of the recovered rows, before one column per label.

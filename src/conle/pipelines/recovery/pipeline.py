@@ -5,7 +5,7 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.enhancers.registry import METHODS
+from conle.methods.registry import METHODS
 from conle.pipelines import resource_tags
 from conle.pipelines.recovery.nodes import nothing_recovered, recover
 from conle.pipelines.resuming import resumable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from conle.measures import MEASURES
+from conle.core.measures import MEASURES
 from conle.pipelines.evaluation.nodes import RESULT_COLUMNS
 from conle.reporting import posterior, statistics, tables
 from conle.reporting.latex import latex_table

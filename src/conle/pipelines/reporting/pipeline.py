@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.enhancers.registry import ABLATIONS, BASELINES, CHOSEN, FLOORS, POSTERIORS, REFERENCES
+from conle.methods.registry import ABLATIONS, BASELINES, CHOSEN, FLOORS, POSTERIORS, REFERENCES
 from conle.pipelines import for_cell
 from conle.pipelines.evaluation.nodes import compare_with_published, summarise
 from conle.pipelines.reporting.nodes import (

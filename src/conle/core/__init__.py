@@ -1,0 +1,1 @@
+"""Measures, binarisation, learners and the Artificial dataset: plain NumPy."""

@@ -1,0 +1,116 @@
+"""The field's .mat files, MATLAB v5 or v7.3, with features and label distributions."""
+
+import hashlib
+import io
+import math
+from typing import Any
+
+import numpy as np
+import psutil
+import scipy.sparse
+from kedro.io.core import get_filepath_str
+from kedro_datasets.matlab import MatlabDataset
+
+from conle.data.atomic import Whole
+from conle.data.matlab_v5 import load_v5
+from conle.errors import RawFileError
+
+# What the field's files call the matrices, compared without regard to case; the first that a
+# file has is taken.
+FEATURE_KEYS = ("features", "feature", "x", "data")
+DISTRIBUTION_KEYS = ("labels", "labeldistribution", "label_distribution", "d")
+LOGICAL_LABEL_KEYS = ("logicallabel", "logical_label", "logical_labels", "l")
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+# MATLAB writes v7.3 files as HDF5 behind a block of its own.
+HDF5_OFFSETS = (0, 512)
+GIT_LFS_POINTER = b"version https://git-lfs"
+HEADER_TEXT = b"MATLAB 5.0 MAT-file, written by conle"
+HEADER_TEXT_BYTES = 116
+
+
+class BenchmarkMatDataset(Whole, MatlabDataset):
+    """A MATLAB file as a dict of its variables, with its name and checksum.
+
+    Loading reads v5 and v7.3 (HDF5), sparse matrices as arrays, and adds `__file__` and
+    `__sha256__` to the variables. Saving writes the variables as v5; the same values give the same
+    bytes (SciPy's own header holds the time), and a reader finds the old file or the new one.
+    """
+
+    def load(self) -> dict[str, Any]:
+        """Read the file.
+
+        Raises:
+            RawFileError: it is missing, or not a readable MATLAB file; says what it is.
+        """
+        path = get_filepath_str(self._get_load_path(), self._protocol)
+        try:
+            with self._fs.open(path, "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            raise RawFileError(f"{path} is missing") from None
+        if content.startswith(GIT_LFS_POINTER):
+            raise RawFileError(f"{path} is a Git LFS pointer, not the file itself: git lfs pull")
+        try:
+            if any(content[at : at + 8] == HDF5_SIGNATURE for at in HDF5_OFFSETS):
+                variables = _read_hdf5(content)
+            else:
+                variables = load_v5(content)
+            for name, value in variables.items():
+                if scipy.sparse.issparse(value):
+                    variables[name] = _dense(name, value)
+        # The readers raise anything from zlib.error to MemoryError on damaged files.
+        except Exception as error:
+            raise RawFileError(
+                f"{path} is not a MATLAB file, or is damaged or cut off "
+                f"({type(error).__name__}: {error})"
+            ) from error
+        variables["__file__"] = path.rsplit("/", 1)[-1]
+        variables["__sha256__"] = hashlib.sha256(content).hexdigest()
+        return variables
+
+    def save(self, data: dict[str, np.ndarray]) -> None:
+        """Write the variables as a MATLAB v5 file."""
+        from scipy.io import savemat
+
+        buffer = io.BytesIO()
+        savemat(buffer, data)
+        content = HEADER_TEXT.ljust(HEADER_TEXT_BYTES) + buffer.getvalue()[HEADER_TEXT_BYTES:]
+        path = get_filepath_str(self._get_save_path(), self._protocol)
+        with self._fs.open(path, "wb") as file:
+            file.write(content)
+        self._invalidate_cache()
+
+
+def _dense(name: str, matrix: Any) -> np.ndarray:
+    """A sparse matrix as an array.
+
+    SciPy follows the indices of a sparse matrix wherever they lead.
+
+    Raises:
+        ValueError: they are damaged, or the array would not fit into memory.
+    """
+    starts, rows = matrix.indptr, matrix.indices
+    if (
+        starts[0] != 0
+        or (np.diff(starts) < 0).any()
+        or not len(matrix.data) == len(rows) == starts[-1]
+        or ((rows < 0) | (rows >= matrix.shape[0])).any()
+    ):
+        raise ValueError(f"the indices of the sparse matrix {name!r} are damaged")
+    if math.prod(matrix.shape) * matrix.dtype.itemsize > psutil.virtual_memory().available:
+        raise ValueError(
+            f"{name!r}, {' x '.join(map(str, matrix.shape))}, does not fit into memory"
+        )
+    return matrix.toarray()
+
+
+def _read_hdf5(content: bytes) -> dict[str, Any]:
+    import mat73
+
+    variables = mat73.loadmat(io.BytesIO(content), verbose=False)
+    if not variables:
+        raise ValueError("there are no variables in it")
+    if not all(isinstance(name, str) for name in variables):
+        raise ValueError("the name of a variable is no text")
+    return variables

@@ -1,0 +1,53 @@
+"""KM: the kernel method.
+
+Source: Jiang, Yi, Lv, "Fuzzy SVM with a new fuzzy membership function", Neural Computing and
+Applications 2006; as a label enhancement method in Xu, Liu, Geng, "Label enhancement for label
+distribution learning", TKDE 2021.
+"""
+
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from conle.methods.contract import Features, LogicalLabels, Recovered, TransductiveEnhancer
+from conle.methods.geometry import as_distributions, gaussian, raw_distances
+
+# Rows of the kernel that are in memory at a time.
+BLOCK = 1024
+
+
+class KM(TransductiveEnhancer):
+    """Degrees from distances, in kernel space, to the centre of the samples with a label.
+
+    The kernel is exp(-distance^2 / (2 w^2)) on the raw features, w the mean distance of two
+    samples. Of label j, the centre is the mean of its samples and the squared radius the largest
+    squared distance of one of them to it. A sample with the label has the degree
+    1 - sqrt(distance^2 / (radius^2 + delta)), one without it exactly 0; rows are divided by
+    their sums.
+
+    Args:
+        delta: keeps the degree of a sample on the radius above 0.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        "delta": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(self, *, delta: float = 0.01) -> None:
+        self.delta = delta
+
+    def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
+        distance, width = raw_distances(features)
+        centres = logical_labels / np.maximum(logical_labels.sum(axis=0), 1)
+        similarity = np.empty_like(logical_labels)
+        for start in range(0, len(features), BLOCK):
+            rows = slice(start, start + BLOCK)
+            similarity[rows] = gaussian(distance[rows], width) @ centres
+        # |phi(x) - centre|^2 = K(x, x) - 2 <phi(x), centre> + |centre|^2, and K(x, x) = 1.
+        squared_norms = (centres * similarity).sum(axis=0)
+        squared = np.maximum(1 - 2 * similarity + squared_norms, 0)
+        squared_radius = np.where(logical_labels == 1, squared, 0).max(axis=0)
+        degrees = 1 - np.sqrt(squared / (squared_radius + self.delta))
+        return as_distributions(np.where(logical_labels == 1, degrees, 0.0))

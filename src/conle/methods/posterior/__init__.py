@@ -1,0 +1,1 @@
+"""The posterior decoder: label distributions given how logical labels are made."""

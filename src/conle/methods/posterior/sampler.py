@@ -1,0 +1,451 @@
+"""The Gibbs sampler of the posterior decoder, for several folds at once.
+
+The model of a sample with representation f (its features, or nothing) is
+u ~ N(W' [1, f], Sigma), w = phi + exp(u), D = w / sum(w), and its logical labels are what
+binarising D gives (`threshold_model`). Priors: W | Sigma matrix-normal with row precision lambda
+(0.01 for the intercept), lambda ~ Gamma(1/2, 1/2), on Sigma a density flat in its scale times a
+half-normal on the overall deviation s = sqrt(tr(Sigma) / c).
+
+Every tensor has a leading fold axis. Random numbers come from each fold's own generators, so
+that a fold's draws do not depend on what it is batched with.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from conle.methods.contract import NotApplicableError
+from conle.methods.posterior.threshold_model import is_feasible, ordering_bounds, weight_bounds
+from conle.methods.posterior.truncated_normal import truncated_normal
+from conle.methods.seeds import spawned
+
+INTERCEPT_PRECISION = 0.01
+# Of lambda: shape and rate.
+PRECISION_PRIOR = (0.5, 0.5)
+START_VARIANCE = 0.1
+# Added to the scatter, which has directions of length zero where all samples agree.
+JITTER = 1e-8
+# Standard deviations of log g in the scale moves.
+SCALE_MOVES = (0.3, 0.03, 0.003)
+# A scale move is tried on this many samples of a fold first: with many it nearly always fails.
+SAMPLES_TRIED_FIRST = 64
+
+Weights = Float[Tensor, "folds labels samples"]
+Relevant = Bool[Tensor, "folds labels samples"]
+
+
+@dataclass(frozen=True)
+class CovariancePrior:
+    """The prior of Sigma.
+
+    Attributes:
+        deviation: tau of the half-normal on the overall deviation.
+        degrees, scale: of an inverse Wishart distribution IW(degrees, scale I). None, 0 stands for
+            the density |Sigma|^(-(c + 1 - 1/c) / 2), flat in the scale.
+    """
+
+    deviation: float = 1.0
+    degrees: float | None = None
+    scale: float = 0.0
+
+
+@dataclass
+class Coefficients:
+    """W, Sigma and lambda of each fold.
+
+    Attributes:
+        weights: W, folds x (1 + features) x labels.
+        root: G of Sigma = G G', folds x labels x labels.
+        inverse_root: H of Sigma^-1 = H H', folds x labels x labels.
+        precision: lambda, one per fold.
+    """
+
+    weights: Tensor
+    root: Tensor
+    inverse_root: Tensor
+    precision: Tensor
+
+    @property
+    def variance(self) -> Float[Tensor, " folds"]:
+        """s^2 = tr(Sigma) / c."""
+        return (self.root**2).sum(dim=(1, 2)) / self.root.shape[1]
+
+    def conditional(self) -> tuple[Tensor, Tensor]:
+        """What a label's u follows given the others.
+
+        Returns:
+            Factors B (folds x labels x labels, zero diagonal): the conditional mean of u_j is
+            mu_j - sum_k B_jk (u_k - mu_k); and the conditional deviations (folds x labels).
+        """
+        inverse = self.inverse_root @ self.inverse_root.mT
+        diagonal = inverse.diagonal(dim1=1, dim2=2)
+        factors = inverse / diagonal[..., None]
+        factors.diagonal(dim1=1, dim2=2).zero_()
+        return factors, diagonal.rsqrt()
+
+
+class LatentDegrees:
+    """u of the samples of every fold, and its Gibbs updates given W and Sigma.
+
+    Args:
+        logical_labels: which labels are relevant.
+        start: the weights to start from, feasible.
+        floor: phi.
+        threshold: T, or None where labels only order the degrees.
+        ordering_only: samples to which that applies in any case; None for none.
+    """
+
+    def __init__(
+        self,
+        logical_labels: Relevant,
+        start: Weights,
+        floor: float,
+        threshold: float | None,
+        ordering_only: Bool[Tensor, "folds samples"] | None = None,
+    ) -> None:
+        self.relevant = logical_labels
+        # Added to a weight, these leave it out of an extreme, without a branch.
+        self._share = logical_labels.to(start.dtype)
+        self._if_irrelevant = torch.zeros_like(start).masked_fill_(~logical_labels, torch.inf)
+        self._if_relevant = torch.zeros_like(start).masked_fill_(logical_labels, torch.inf)
+        self.floor, self.threshold, self.ordering_only = floor, threshold, ordering_only
+        self.w = start.clone()
+        self.u = torch.log(start - floor)
+
+    def sweep(self, means: Weights, coefficients: Coefficients, uniforms: Weights) -> None:
+        """Draw u of each label in turn, given those of the others.
+
+        What a weight's limits need of the others is kept as running sums and extremes of the
+        labels before it, which are new, and of those after it, which are old.
+
+        Args:
+            means: mu of every u.
+            coefficients: W and Sigma.
+            uniforms: on [0, 1), one for each draw.
+        """
+        factors, deviations = coefficients.conditional()
+        labels = self.u.shape[1]
+        zero = torch.zeros_like(self.u[:, 0])
+        infinity = zero + torch.inf
+        after = [(zero, zero, infinity, -infinity)]
+        for label in range(labels - 1, 0, -1):
+            after.append(self._with_label(label, *after[-1]))
+        before = (zero, zero, infinity, -infinity)
+        residuals = self.u - means
+        for label in range(labels):
+            low, high = self._limits(label, before, after[labels - 1 - label])
+            shift = torch.bmm(factors[:, label, None], residuals)[:, 0]
+            mean = means[:, label]
+            u = truncated_normal(
+                mean - shift, deviations[:, label, None], low, high, uniforms[:, label]
+            )
+            self.u[:, label] = u
+            residuals[:, label] = u - mean
+            self.w[:, label] = u.exp().add_(self.floor)
+            before = self._with_label(label, *before)
+
+    def _with_label(
+        self, label: int, relevant_mass, irrelevant_mass, smallest_relevant, largest_irrelevant
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Masses and extremes with one label more."""
+        w = self.w[:, label]
+        own = w * self._share[:, label]
+        return (
+            relevant_mass + own,
+            irrelevant_mass + (w - own),
+            torch.minimum(smallest_relevant, w + self._if_irrelevant[:, label]),
+            torch.maximum(largest_irrelevant, w - self._if_relevant[:, label]),
+        )
+
+    def _limits(self, label: int, before: tuple, after: tuple) -> tuple[Tensor, Tensor]:
+        """Limits of u of a label."""
+        relevant = self.relevant[:, label]
+        smallest = torch.minimum(before[2], after[2])
+        largest = torch.maximum(before[3], after[3])
+        if self.threshold is None:
+            low, high = ordering_bounds(relevant, smallest, largest)
+        else:
+            low, high = weight_bounds(
+                relevant,
+                before[0] + after[0],
+                before[1] + after[1],
+                smallest,
+                largest,
+                self.threshold,
+            )
+            if self.ordering_only is not None:
+                low_ordered, high_ordered = ordering_bounds(relevant, smallest, largest)
+                low = torch.where(self.ordering_only, low_ordered, low)
+                high = torch.where(self.ordering_only, high_ordered, high)
+        low, high = low - self.floor, high - self.floor
+        # The present value is feasible: rounding must not say otherwise.
+        u = self.u[:, label]
+        return (
+            torch.minimum(low.clamp_min_(0).log_(), u),
+            torch.maximum(high.clamp_min_(0).log_(), u),
+        )
+
+    def scale(self, factors: Float[Tensor, " folds"], candidates: Bool[Tensor, " folds"]) -> Tensor:
+        """Multiply u of each fold by its factor where all its samples stay feasible.
+
+        Args:
+            factors: g.
+            candidates: the folds that are to be tried.
+
+        Returns:
+            Which folds were scaled.
+        """
+        scaled = torch.zeros_like(candidates)
+        folds = candidates.nonzero()[:, 0]
+        for part in (slice(0, SAMPLES_TRIED_FIRST), slice(SAMPLES_TRIED_FIRST, None)):
+            if len(folds) and self.u[0, 0, part].numel():
+                w = self.floor + (factors[folds, None, None] * self.u[folds, :, part]).exp()
+                ordering_only = self.ordering_only
+                feasible = is_feasible(
+                    w,
+                    self.relevant[folds, :, part],
+                    self.threshold,
+                    None if ordering_only is None else ordering_only[folds, part],
+                )
+                folds = folds[feasible.all(dim=1)]
+        scaled[folds] = True
+        self.u[folds] *= factors[folds, None, None]
+        self.w[folds] = self.floor + self.u[folds].exp()
+        return scaled
+
+    def distributions(self) -> Weights:
+        """D = w / sum(w)."""
+        return self.w / self.w.sum(dim=1, keepdim=True)
+
+
+class CoefficientUpdates:
+    """Draws of W, Sigma and lambda given u, and the scale moves.
+
+    Args:
+        representation: [1, f] of the training samples, folds x samples x (1 + features).
+        labels: c.
+        prior: of Sigma.
+        generators: one per fold.
+        sweeps: as many draws as there will be.
+    """
+
+    def __init__(
+        self,
+        representation: Float[Tensor, "folds samples columns"],
+        labels: int,
+        prior: CovariancePrior,
+        generators: Sequence[np.random.Generator],
+        sweeps: int,
+    ) -> None:
+        self.representation, self.labels, self.prior = representation, labels, prior
+        _, samples, columns = representation.shape
+        self._gram = representation.mT @ representation
+        self._prior_degrees = -1 / labels if prior.degrees is None else prior.degrees
+        degrees = samples + self._prior_degrees
+        if degrees <= labels - 1:
+            raise NotApplicableError(
+                f"the posterior decoder needs as many training samples as labels: there are "
+                f"{samples} samples and {labels} labels"
+            )
+        shape = PRECISION_PRIOR[0] + (columns - 1) * labels / 2
+        drawn = [
+            (
+                generator.standard_normal((sweeps, columns, labels)),
+                np.tril(generator.standard_normal((sweeps, labels, labels)), -1)
+                + np.sqrt(generator.chisquare(degrees - np.arange(labels), (sweeps, labels)))[
+                    ..., None
+                ]
+                * np.eye(labels),
+                generator.standard_gamma(shape, sweeps),
+                generator.standard_normal((sweeps, len(SCALE_MOVES))),
+                np.log(1 - generator.random((sweeps, 1 + len(SCALE_MOVES)))),
+            )
+            for generator in generators
+        ]
+        # Sweeps first.
+        self._normals, self._bartlett, self._gammas, self._moves, self._log_uniforms = (
+            torch.from_numpy(np.stack(values, axis=1)).to(representation.device)
+            for values in zip(*drawn, strict=True)
+        )
+
+    def start(self, u: Weights) -> Coefficients:
+        """The ridge mean of W, Sigma = 0.1 I, lambda = n / 10."""
+        folds, samples, _ = self.representation.shape
+        precision = u.new_full((folds,), samples / 10)
+        root = torch.eye(self.labels, dtype=u.dtype, device=u.device).repeat(folds, 1, 1)
+        factor, projected = self._normal_equations(u, self._ridge(precision))
+        weights = torch.cholesky_solve(projected, factor)
+        deviation = START_VARIANCE**0.5
+        return Coefficients(weights, root * deviation, root / deviation, precision)
+
+    def _ridge(self, precision: Tensor) -> Float[Tensor, "folds columns"]:
+        """Prior precisions of the rows of W."""
+        ridge = precision[:, None].repeat(1, self._gram.shape[1])
+        ridge[:, 0] = INTERCEPT_PRECISION
+        return ridge
+
+    def _normal_equations(self, u: Weights, ridge: Tensor) -> tuple[Tensor, Tensor]:
+        """The Cholesky factor of F'F + ridge, and F'U."""
+        factor = torch.linalg.cholesky(self._gram + torch.diag_embed(ridge))
+        return factor, self.representation.mT @ u.mT
+
+    def draw(self, sweep: int, u: Weights, present: Coefficients) -> Coefficients:
+        """Draw Sigma and W together, accepted by the half-normal, and then lambda.
+
+        Args:
+            sweep: its number, from 0.
+            u: of the training samples.
+            present: the coefficients before.
+        """
+        ridge = self._ridge(present.precision)
+        factor, projected = self._normal_equations(u, ridge)
+        mean = torch.cholesky_solve(projected, factor)
+        # U'U - M'F'U, as a sum of squares: the difference would lose its digits.
+        residuals = u - (self.representation @ mean).mT
+        scatter = residuals @ residuals.mT + (mean.mT * ridge[:, None]) @ mean
+        scatter.diagonal(dim1=1, dim2=2).add_(JITTER + self.prior.scale)
+        # Sigma^-1 = H H' is a Wishart draw by Bartlett's decomposition, H = C^-T T, S = C C'.
+        lower = torch.linalg.cholesky(scatter)
+        bartlett = self._bartlett[sweep]
+        inverse_root = torch.linalg.solve_triangular(lower.mT, bartlett, upper=True)
+        root = torch.linalg.solve_triangular(bartlett.mT, lower, upper=True, left=False)
+        noise = torch.linalg.solve_triangular(factor.mT, self._normals[sweep], upper=True)
+        proposed = Coefficients(mean + noise @ root.mT, root, inverse_root, present.precision)
+        accepted = self._log_uniforms[sweep][:, 0] <= self._log_half_normal(
+            proposed.variance
+        ) - self._log_half_normal(present.variance)
+        chosen = accepted[:, None, None]
+        weights = torch.where(chosen, proposed.weights, present.weights)
+        inverse_root = torch.where(chosen, inverse_root, present.inverse_root)
+        rate = PRECISION_PRIOR[1] + ((weights[:, 1:] @ inverse_root) ** 2).sum(dim=(1, 2)) / 2
+        has_features = weights.shape[1] > 1
+        return Coefficients(
+            weights,
+            torch.where(chosen, root, present.root),
+            inverse_root,
+            self._gammas[sweep] / rate if has_features else present.precision,
+        )
+
+    def move_scale(self, sweep: int, degrees: LatentDegrees, present: Coefficients) -> Coefficients:
+        """Try (u, W, Sigma) -> (g u, g W, g^2 Sigma) for g of several sizes."""
+        for number, deviation in enumerate(SCALE_MOVES):
+            log_g = deviation * self._moves[sweep][:, number]
+            g = log_g.exp()
+            variance = present.variance
+            inverse_trace = (present.inverse_root**2).sum(dim=(1, 2))
+            log_ratio = (
+                self._log_half_normal(g**2 * variance)
+                - self._log_half_normal(variance)
+                - self.labels * self._prior_degrees * log_g
+                - 0.5 * self.prior.scale * inverse_trace * (g**-2 - 1)
+            )
+            accepted = self._log_uniforms[sweep][:, 1 + number] <= log_ratio
+            scaled = degrees.scale(g, accepted)
+            g = torch.where(scaled, g, torch.ones_like(g))[:, None, None]
+            present = Coefficients(
+                present.weights * g, present.root * g, present.inverse_root / g, present.precision
+            )
+        return present
+
+    def _log_half_normal(self, variance: Tensor) -> Tensor:
+        return -variance / (2 * self.prior.deviation**2)
+
+
+def uniforms(seeds: Sequence[int], labels: int, samples: int, device: torch.device) -> Weights:
+    """Uniform numbers of one sweep; those of a sample do not depend on how many follow it.
+
+    Args:
+        seeds: of the folds in this sweep.
+        labels: c.
+        samples: of each fold.
+        device: to draw on.
+    """
+    drawn = torch.empty((len(seeds), samples, labels), dtype=torch.float64, device=device)
+    for fold, seed in enumerate(seeds):
+        generator = torch.Generator(device).manual_seed(seed)
+        torch.rand((samples, labels), generator=generator, out=drawn[fold])
+    return drawn.mT.contiguous()
+
+
+def fit_coefficients(
+    degrees: LatentDegrees,
+    representation: Float[Tensor, "folds samples columns"],
+    prior: CovariancePrior,
+    seeds: Sequence[np.random.SeedSequence],
+    sweeps: int,
+    on_sweep: Callable[[], None],
+) -> list[Coefficients]:
+    """Sample u of the training samples and the coefficients.
+
+    Args:
+        degrees: of the training samples, at their start.
+        representation: [1, f] of the training samples.
+        prior: of Sigma.
+        seeds: of the folds.
+        sweeps: to do.
+        on_sweep: called after each.
+
+    Returns:
+        The coefficients after every sweep.
+    """
+    own = [spawned(seed, 2) for seed in seeds]
+    updates = CoefficientUpdates(
+        representation,
+        degrees.u.shape[1],
+        prior,
+        [np.random.default_rng(seed) for seed, _ in own],
+        sweeps,
+    )
+    streams = sweep_seeds([seed for _, seed in own], sweeps)
+    coefficients = updates.start(degrees.u)
+    kept = []
+    for sweep in range(sweeps):
+        means = (representation @ coefficients.weights).mT.contiguous()
+        drawn = uniforms(streams[sweep], *degrees.u.shape[1:], degrees.u.device)
+        degrees.sweep(means, coefficients, drawn)
+        coefficients = updates.draw(sweep, degrees.u, coefficients)
+        coefficients = updates.move_scale(sweep, degrees, coefficients)
+        kept.append(coefficients)
+        on_sweep()
+    return kept
+
+
+def sample_distributions(
+    degrees: LatentDegrees,
+    representation: Float[Tensor, "folds samples columns"],
+    coefficients: Sequence[Coefficients],
+    seeds: Sequence[np.random.SeedSequence],
+    burn_in: int,
+    on_sweep: Callable[[], None],
+) -> Iterator[Weights]:
+    """Sample D of further samples along the coefficients of the training.
+
+    Args:
+        degrees: of the samples, at their start.
+        representation: [1, f] of the samples.
+        coefficients: after every sweep of the training.
+        seeds: of the folds.
+        burn_in: sweeps before the first draw that is given out.
+        on_sweep: called after each.
+
+    Yields:
+        D of the samples, sweep by sweep.
+    """
+    streams = sweep_seeds(seeds, len(coefficients))
+    for sweep, present in enumerate(coefficients):
+        means = (representation @ present.weights).mT.contiguous()
+        drawn = uniforms(streams[sweep], *degrees.u.shape[1:], degrees.u.device)
+        degrees.sweep(means, present, drawn)
+        on_sweep()
+        if sweep >= burn_in:
+            yield degrees.distributions()
+
+
+def sweep_seeds(seeds: Sequence[np.random.SeedSequence], sweeps: int) -> list[list[int]]:
+    """A seed for every sweep and fold; torch takes 63 bits."""
+    states = [seed.generate_state(sweeps, np.uint64) >> np.uint64(1) for seed in seeds]
+    return [[int(state[sweep]) for state in states] for sweep in range(sweeps)]

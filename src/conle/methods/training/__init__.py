@@ -1,0 +1,1 @@
+"""Trains the folds of the network methods together."""

@@ -1,0 +1,217 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm
+from sklearn.decomposition import PCA
+
+from conle.core.binarisation import binarise
+from conle.methods.conle import ConLE
+from conle.methods.posterior.decoder import ConLEPosterior, PosteriorFeatureless, PosteriorPCA
+from conle.methods.posterior.representations import ContrastiveLearner, PrincipalComponentsLearner
+from conle.methods.posterior.sampler import Coefficients
+
+SHORT = {"sweeps": 30, "burn_in": 10, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """Features, true distributions and logical labels of 300 samples and 4 labels."""
+    generator = np.random.default_rng(4)
+    features = generator.normal(size=(300, 3))
+    u = features @ generator.normal(size=(3, 4)) + 0.4 * generator.normal(size=(300, 4))
+    true = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)
+    return features, true, binarise(true).astype(float)
+
+
+def error(true, recovered):
+    return np.abs(true - recovered).sum(axis=1).mean()
+
+
+def test_features_help_where_degrees_depend_on_them(simulated):
+    features, true, logical_labels = simulated
+    errors = {
+        decoder: error(true, decoder(**SHORT).fit_transform(features, logical_labels))
+        for decoder in (PosteriorFeatureless, PosteriorPCA, ConLEPosterior)
+    }
+    assert errors[PosteriorPCA] < 0.75 * errors[PosteriorFeatureless]
+    assert errors[ConLEPosterior] < 0.95 * errors[PosteriorFeatureless]
+
+
+@pytest.mark.parametrize("floor", [0.0, 1.0])
+def test_samples_and_intervals(simulated, floor):
+    features, _, logical_labels = simulated
+    decoder = PosteriorPCA(degree_floor=floor, **SHORT).fit(features, logical_labels)
+    few = (features[:9], logical_labels[:9])
+    draws = decoder.sample(*few)
+    assert draws.shape == (20 * 4, 9, 4)
+    np.testing.assert_allclose(draws.sum(axis=2), 1)
+    np.testing.assert_allclose(draws.mean(axis=0), decoder.transform(*few), atol=1e-12)
+    # Every draw gives back the logical labels.
+    for drawn in draws:
+        np.testing.assert_array_equal(binarise(drawn), few[1])
+    low, high = decoder.credible_intervals(*few, level=0.5)
+    np.testing.assert_allclose(low, np.quantile(draws, 0.25, axis=0))
+    np.testing.assert_allclose(high, np.quantile(draws, 0.75, axis=0))
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, not 90"):
+        decoder.credible_intervals(*few, level=90)
+
+
+def test_folds_together_are_folds_alone(simulated):
+    """The first fold has the seed of a single fit."""
+    features, _, logical_labels = simulated
+    rows = np.arange(300)
+    splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 7)]
+    decoder = PosteriorFeatureless(**SHORT)
+    recovered = decoder.recover_folds(features, logical_labels, splits).recovered
+    training, test = splits[0]
+    alone = decoder.fit(features[training], logical_labels[training])
+    np.testing.assert_allclose(
+        recovered[0], alone.transform(features[test], logical_labels[test]), atol=1e-9
+    )
+
+
+def test_the_first_independent_chain_is_the_one_of_a_fit(simulated):
+    features, _, logical_labels = simulated
+    training, held_out = np.arange(290), np.arange(290, 300)
+    decoder = PosteriorPCA(chains=1, **SHORT)
+    split = (training, held_out)
+    chains = decoder.sample_chains(features, logical_labels, split, [1.0, 1.0, 4.0])
+    assert chains.shape == (3, 20, 10, 4)
+    decoder.fit(features[training], logical_labels[training])
+    alone = decoder.sample(features[held_out], logical_labels[held_out])
+    np.testing.assert_allclose(chains[0], alone, atol=1e-9)
+    # The others have draws of their own, from the same posterior.
+    for other in chains[1:]:
+        assert np.abs(other - chains[0]).max() > 0.01
+        np.testing.assert_allclose(other.mean(axis=0), chains[0].mean(axis=0), atol=0.2)
+    with pytest.raises(ValueError, match=r"start_level \(1\) must exceed 1 with a degree_floor"):
+        PosteriorPCA(degree_floor=1.0, **SHORT).sample_chains(
+            features, logical_labels, split, [2.0, 1.0]
+        )
+
+
+def test_results_do_not_depend_on_the_number_of_threads(simulated):
+    features, _, logical_labels = simulated
+    rows = np.arange(300)
+    splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 6)]
+    threads = torch.get_num_threads()
+    try:
+        recovered = []
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            recovery = PosteriorPCA(**SHORT).recover_folds(features, logical_labels, splits)
+            recovered.append(np.concatenate(recovery.recovered).tobytes())
+            assert torch.get_num_threads() == number
+    finally:
+        torch.set_num_threads(threads)
+    assert recovered[0] == recovered[1]
+
+
+def test_labels_that_no_distribution_gives_are_named(samples):
+    features, logical_labels = samples
+    logical_labels = logical_labels.copy()
+    logical_labels[3], logical_labels[8] = 0, 1
+    message = r"of 2 rows \(row 3 with 0, row 8 with 4 relevant\).*threshold_model to false"
+    with pytest.raises(ValueError, match=message):
+        PosteriorFeatureless(**SHORT).fit(features, logical_labels)
+    ordered = PosteriorFeatureless(threshold_model=False, **SHORT)
+    with pytest.warns(UserWarning, match="the prior"):
+        recovered = ordered.fit_transform(features, logical_labels)
+    relevant = np.where(logical_labels == 1, recovered, np.inf).min(axis=1)
+    irrelevant = np.where(logical_labels == 1, 0, recovered).max(axis=1)
+    assert (relevant > irrelevant).all()
+
+
+def test_labels_that_only_a_uniform_distribution_gives(samples):
+    """Three of four at T = 1/2."""
+    features, logical_labels = samples
+    logical_labels = logical_labels.copy()
+    logical_labels[5] = [1, 1, 1, 0]
+    with pytest.warns(UserWarning, match="1 rows have 3 relevant labels"):
+        recovered = PosteriorFeatureless(**SHORT).fit_transform(features, logical_labels)
+    assert recovered[5, :3].min() > recovered[5, 3]
+
+
+def test_a_scale_that_the_labels_do_not_say_is_announced(samples):
+    features, _ = samples
+    one = np.eye(4)[np.arange(60) % 4]
+    with pytest.warns(UserWarning, match=r"100.0% of the samples have 1 of 4.*the prior"):
+        PosteriorFeatureless(**SHORT).fit(features, one)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PosteriorFeatureless(**SHORT).fit(*samples)
+
+
+def test_likelihood_of_labels_against_its_closed_form():
+    """Two labels at T = 1/2: the larger is relevant, P = Phi((m1 - m2) / sd of the difference)."""
+    decoder = PosteriorFeatureless(**SHORT)
+    features, logical_labels = np.zeros((40, 1)), np.tile([1.0, 0.0], (40, 1))
+    with pytest.warns(UserWarning, match="the prior"):
+        decoder.fit(features, logical_labels)
+    mean, root = np.array([[0.6, 0.1]]), np.array([[0.8, 0.0], [0.3, 0.5]])
+    tensors = [torch.from_numpy(array)[None] for array in (mean, root, np.linalg.inv(root).T)]
+    decoder.coefficients_ = [Coefficients(*tensors, torch.ones(1))] * 30
+    difference = root @ root.T
+    deviation = np.sqrt(difference[0, 0] + difference[1, 1] - 2 * difference[0, 1])
+    expected = np.log(norm.cdf(0.5 / deviation))
+    drawn = decoder.log_likelihood(features, logical_labels, draws=4000)
+    # One label is always relevant: its number has probability 1.
+    assert drawn == pytest.approx(expected + np.log(4000.5 / 4001), abs=3e-3)
+
+
+def test_likelihood_needs_the_threshold_model(samples):
+    decoder = PosteriorFeatureless(threshold_model=False, **SHORT)
+    with pytest.warns(UserWarning, match="the prior"):
+        decoder.fit(*samples)
+    with pytest.raises(ValueError, match="without a threshold model"):
+        decoder.log_likelihood(*samples)
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "message"),
+    [
+        ({"sweeps": 10, "burn_in": 10}, r"burn_in \(10\) must be below sweeps \(10\)"),
+        ({"degree_floor": 1.0, "start_level": 1.0}, r"start_level \(1\) must exceed 1"),
+        ({"chains": 0}, "chains"),
+        ({"scale_prior": 0.0}, "scale_prior"),
+    ],
+)
+def test_hyperparameters(hyperparameters, message):
+    with pytest.raises(ValueError, match=message):
+        PosteriorFeatureless(**hyperparameters).check_hyperparameters()
+
+
+def test_principal_components_are_those_of_the_training_rows(simulated):
+    features, _, logical_labels = simulated
+    training, test = np.arange(200), np.arange(200, 300)
+    (learned,) = PrincipalComponentsLearner(2, 5.0, 0)(features, logical_labels, [(training, test)])
+    rows = features[training]
+    scaled = ((features - rows.mean(0)) / rows.std(0)).clip(-5, 5)
+    pca = PCA(2).fit(scaled[training])
+    scores = pca.transform(scaled)
+    expected = scores / pca.transform(scaled[training]).std(axis=0).mean()
+    np.testing.assert_allclose(learned(features), expected, atol=1e-9)
+    # Other test rows change nothing.
+    changed = features.copy()
+    changed[test] = 9.0
+    (again,) = PrincipalComponentsLearner(2, 5.0, 0)(changed, logical_labels, [(training, test)])
+    np.testing.assert_array_equal(again.components, learned.components)
+
+
+def test_contrastive_embedding_is_centred_on_the_training_rows(simulated):
+    features, _, logical_labels = simulated
+    training, test = np.arange(250), np.arange(250, 300)
+    conle = ConLE(stopping="fixed", steps=5, device="cpu")
+    (learned,) = ContrastiveLearner(conle)(features, logical_labels, [(training, test)])
+    z = learned(features[training])
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+    assert z.std() == pytest.approx(1)
+    lengths = np.linalg.norm(z * learned.divisor + learned.centre, axis=1)
+    np.testing.assert_allclose(lengths, 1)
+
+
+def test_epochs_limit_the_steps():
+    conle = ConLE(epochs=11, steps=100)
+    assert [conle._steps(rows) for rows in (190, 2218, 6980)] == [11, 99, 100]

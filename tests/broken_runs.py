@@ -1,19 +1,16 @@
 """Runs that something happens to, and what is left of them."""
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 
 import pandas as pd
 import psutil
+from commands import GENEROUS
 
 from conle.data.atomic import PARTIAL
 
-SHORT = "conle.steps=40,repeats=1,folds=3"
-SEVERAL = f"{SHORT},datasets=One+Two"
+STEPS = {"conle.steps": 40}
+SEVERAL = "conle.steps=40,repeats=1,folds=3,datasets=One+Two"
 # Of SEVERAL with the pipeline conle.
 CELLS = 2 * 4
 
@@ -24,40 +21,29 @@ def with_datasets(project, datasets):
     return project
 
 
-def undisturbed(project, datasets, parameters):
-    """A project after a run that nothing has happened to."""
-    code, output = finish(with_datasets(project, datasets), parameters)
-    assert code == 0, output
-    return project
-
-
 def start(project, parameters, *options, pipeline="conle", **environment):
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-m", "kedro", "run", f"--pipelines={pipeline}", *options),
-            f"--params={parameters}",
-        ],
-        cwd=project.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=os.environ | environment,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    return project.start(
+        "run", f"--pipelines={pipeline}", *options, f"--params={parameters}", **environment
     )
 
 
+def ended(command):
+    """Exit status and output of a command when it has ended."""
+    status = command.wait()
+    return status, "".join(command.output())
+
+
 def finish(project, parameters, *options, **more):
-    process = start(project, parameters, *options, **more)
-    output, _ = process.communicate(timeout=150)
-    return process.returncode, output
+    return ended(start(project, parameters, *options, **more))
 
 
-def wait_until(true):
-    until = time.monotonic() + 60
+def wait_until(true, command=None):
+    """Wait for something to come true; a command that ends before is a failure."""
+    until = time.monotonic() + GENEROUS
     while not true():
         assert time.monotonic() < until
-        time.sleep(0.1)
+        assert command is None or command.poll() is None or true()
+        time.sleep(0.05)
 
 
 def statuses(project):

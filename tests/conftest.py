@@ -6,18 +6,20 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+# Test workers share the cores: their threads would wait for each other. Set before NumPy is there.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import fsspec
 import numpy as np
 import psutil
 import pytest
-from broken_runs import with_datasets
+from broken_runs import wait_until, with_datasets
+from commands import REPOSITORY, Command, CommandServer
+from filelock import FileLock
 from scipy.io import loadmat, savemat
-
-REPOSITORY = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="session")
@@ -54,45 +56,27 @@ def samples() -> tuple[np.ndarray, np.ndarray]:
 class Project:
     """A copy of the Kedro project in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        shutil.copytree(
-            REPOSITORY / "conf", folder / "conf", ignore=shutil.ignore_patterns("local")
-        )
-        (folder / "conf" / "local").mkdir()
-        shutil.copy(REPOSITORY / "pyproject.toml", folder)
-        shutil.copy(REPOSITORY / ".telemetry", folder)
-        (folder / "data" / "01_raw").mkdir(parents=True)
-        shutil.copytree(REPOSITORY / "notebooks", folder / "notebooks")
-        (folder / "src").mkdir()
+    def __init__(self, folder: Path, commands: CommandServer) -> None:
+        self.folder, self.commands = folder, commands
 
-    def kedro(self, *arguments: str) -> subprocess.CompletedProcess:
-        """Run the kedro command in the project."""
-        return subprocess.run(
-            [sys.executable, "-m", "kedro", *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def kedro_each(self, *commands: Sequence[str]) -> list[subprocess.CompletedProcess]:
-        """Run kedro commands one after the other in one process: imports take seconds."""
-        script = Path(__file__).with_name("run_commands.py")
-        done = subprocess.run(
-            [sys.executable, str(script)],
-            input=json.dumps(commands),
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return [
-            subprocess.CompletedProcess(command, code, output, errors)
-            for command, (code, output, errors) in zip(
-                commands, json.loads(done.stdout.splitlines()[-1]), strict=True
+    def lay_out(self) -> None:
+        """Write what a clone of the repository has."""
+        for name in ("conf", "notebooks"):
+            shutil.copytree(
+                REPOSITORY / name, self.folder / name, ignore=shutil.ignore_patterns("local")
             )
-        ]
+        for name in ("pyproject.toml", ".telemetry"):
+            shutil.copy(REPOSITORY / name, self.folder)
+        for name in ("conf/local", "data/01_raw", "src"):
+            (self.folder / name).mkdir(parents=True)
+
+    def start(self, *arguments: str, **environment: str) -> Command:
+        """Start the kedro command in the project."""
+        return self.commands.start("kedro", *arguments, folder=self.folder, **environment)
+
+    def kedro(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+        """Run the kedro command in the project."""
+        return self.commands.run("kedro", *arguments, folder=self.folder, **environment)
 
     def run(self, pipeline: str = "conle", **parameters: object) -> subprocess.CompletedProcess:
         """`kedro run` with a short training unless told otherwise."""
@@ -111,22 +95,77 @@ class Project:
         return max((self.folder / "data" / artifact).glob("*/*"))
 
 
+@pytest.fixture(scope="session")
+def commands() -> Iterator[CommandServer]:
+    """Starts kedro and dask commands; each test worker has one."""
+    server = CommandServer()
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def project(tmp_path) -> Project:
-    return Project(tmp_path)
+def new_project(tmp_path_factory, commands, tracking_database) -> Callable[[], Project]:
+    """Makes projects, for tests that need several."""
+
+    def make():
+        project = Project(tmp_path_factory.mktemp("project"), commands)
+        project.lay_out()
+        shutil.copy(tracking_database, project.folder / "mlflow.db")
+        return project
+
+    return make
+
+
+@pytest.fixture
+def project(new_project) -> Project:
+    return new_project()
 
 
 @pytest.fixture(scope="session")
-def make_project(tmp_path_factory) -> Callable[[str], Project]:
-    """For fixtures that share a project."""
-    return lambda name: Project(tmp_path_factory.mktemp(name))
+def shared_folder(tmp_path_factory, worker_id) -> Path:
+    """A folder that all test workers share."""
+    root = tmp_path_factory.getbasetemp()
+    return root if worker_id == "master" else root.parent
 
 
 @pytest.fixture(scope="session")
-def artificial_run(make_project) -> tuple[Project, subprocess.CompletedProcess]:
-    """A project after a short run on Artificial; tests must not change it."""
-    project = make_project("artificial")
-    return project, project.run()
+def tracking_database(shared_folder) -> Path:
+    """MLflow's database without a run: making its tables takes a second."""
+    import mlflow
+
+    path = shared_folder / "mlflow.db"
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared_project(
+    shared_folder, commands
+) -> Callable[..., tuple[Project, subprocess.CompletedProcess]]:
+    """Makes a project that all test workers share; tests must not change what it holds.
+
+    The first worker that asks for it fills it by a function of the project, which returns the
+    finished command; the others wait and get the same.
+    """
+
+    def share(name: str, fill: Callable[[Project], subprocess.CompletedProcess]):
+        project = Project(shared_folder / f"shared_{name}", commands)
+        done = project.folder.with_suffix(".json")
+        with FileLock(f"{project.folder}.lock"):
+            if not done.exists():
+                project.lay_out()
+                done.write_text(json.dumps(vars(fill(project))))
+        return project, subprocess.CompletedProcess(**json.loads(done.read_text()))
+
+    return share
+
+
+@pytest.fixture(scope="session")
+def artificial_run(shared_project) -> tuple[Project, subprocess.CompletedProcess]:
+    """A project after a short run on Artificial."""
+    return shared_project("artificial", lambda project: project.run())
 
 
 @pytest.fixture
@@ -168,10 +207,7 @@ def object_store() -> Iterator[dict[str, str]]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + 60
-        while not psutil.Process(server.pid).net_connections():
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        wait_until(psutil.Process(server.pid).net_connections)
         with pytest.MonkeyPatch.context() as patch:
             for name, value in environment.items():
                 patch.setenv(name, value)

@@ -75,6 +75,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
         assert name in reference
 
 
+@pytest.mark.slow
 def test_quickstart(tmp_path):
     out = tmp_path / "out.ipynb"
     papermill.execute_notebook(ROOT / "notebooks" / "quickstart.ipynb", out, cwd=tmp_path)

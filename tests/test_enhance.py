@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import mlflow
@@ -13,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import requests
+from broken_runs import wait_until
+from commands import GENEROUS
 
 from conle.core.binarisation import binarise
 
@@ -62,6 +63,13 @@ def test_enhance_and_apply(own, tracked_at):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
+def answers(address):
+    try:
+        return requests.get(address, timeout=GENEROUS).ok
+    except requests.ConnectionError:
+        return False
+
+
 @pytest.fixture
 def free_port():
     with socket.socket() as probe:
@@ -69,6 +77,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_the_model_can_be_served(own, free_port, tracked_at):
     run = enhance(own, method="conle", registered_model="toy")
     assert run.returncode == 0, run.stderr
@@ -92,23 +101,18 @@ def test_the_model_can_be_served(own, free_port, tracked_at):
     )
     try:
         address = f"http://127.0.0.1:{free_port}"
-        for _ in range(240):
-            try:
-                if requests.get(f"{address}/ping", timeout=5).ok:
-                    break
-            except requests.ConnectionError:
-                assert server.poll() is None
-                time.sleep(0.5)
+        wait_until(lambda: answers(f"{address}/ping"), server)
         body = {"dataframe_split": given.to_dict(orient="split")}
-        answer = requests.post(f"{address}/invocations", json=body, timeout=60)
+        answer = requests.post(f"{address}/invocations", json=body, timeout=GENEROUS)
         assert answer.status_code == 200, answer.text
         served = pd.DataFrame(answer.json()["predictions"])
         np.testing.assert_allclose(served[list(expected)], expected, atol=1e-6)
     finally:
         os.killpg(server.pid, signal.SIGTERM)
-        server.wait(30)
+        server.wait(GENEROUS)
 
 
+@pytest.mark.slow
 def test_a_transductive_method(own):
     run = enhance(own, method="lp")
     assert run.returncode == 0, run.stderr

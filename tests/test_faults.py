@@ -9,19 +9,23 @@ import time
 import mlflow
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from broken_runs import (
+    CELLS,
     SEVERAL,
+    STEPS,
+    ended,
     everything_that_loads_is_whole,
     finish,
     nothing_is_half_written,
     results,
     start,
     statuses,
-    undisturbed,
     wait_until,
     with_datasets,
 )
+from commands import GENEROUS
 
 from conle.methods.registry import REFERENCES
 
@@ -29,60 +33,75 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX sig
 
 
 @pytest.fixture(scope="module")
-def unbroken(make_project, toy_datasets):
+def unbroken(shared_project, toy_datasets):
     """The results of a run that nothing has happened to."""
-    return results(undisturbed(make_project("unbroken"), toy_datasets, SEVERAL))
+
+    def fill(project):
+        return with_datasets(project, toy_datasets).run(datasets="One+Two", **STEPS)
+
+    project, run = shared_project("unbroken", fill)
+    assert run.returncode == 0, run.stderr
+    return results(project)
 
 
-def killed_and_resumed(project, moment, sent, unbroken):
-    """Kill a run after so many seconds, then resume it: what it had finished is not done again."""
-    process = start(project, SEVERAL)
-    time.sleep(moment)
-    process.send_signal(sent)
-    process.communicate(timeout=60)
+def finished_cells(project):
+    return list(project.folder.glob("data/07_model_output/*/*/recover_key.json/*/*.json"))
+
+
+def killed_and_resumed(project, files, sent, unbroken):
+    """Kill a run that has written so many files; resume it: nothing is done twice."""
+    command = start(project, SEVERAL)
+    data = project.folder / "data"
+    wait_until(
+        lambda: (
+            command.poll() is not None or sum(path.is_file() for path in data.rglob("*")) >= files
+        )
+    )
+    command.send_signal(sent)
+    status = command.wait()
     everything_that_loads_is_whole(project)
-    finished = {
-        path.parents[2].name + " " + path.parents[3].name
-        for path in project.folder.glob("data/07_model_output/*/*/recover_key.json/*/*.json")
-    }
+    finished = len(finished_cells(project))
     code, output = finish(project, f"{SEVERAL},resume=true")
     assert code == 0, output
-    assert output.count("Taken from the run of") == len(finished), output
+    assert output.count("Taken from the run of") == finished, output
     assert results(project) == unbroken
     assert set(statuses(project)) <= {"FINISHED", "KILLED", "FAILED"}
     nothing_is_half_written(project)
-    return process.returncode, len(finished)
+    return status, finished
 
 
 @pytest.mark.parametrize(
     "sent",
-    [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)],
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_that_is_killed_can_be_resumed(several, unbroken, sent):
-    code, _ = killed_and_resumed(several, 7.0, sent, unbroken)
-    assert code != 0
+    status, finished = killed_and_resumed(several, 30, sent, unbroken)
+    assert status != 0
+    assert 0 < finished < CELLS
 
 
-@pytest.mark.long
-def test_twenty_random_moments(make_project, toy_datasets, unbroken):
+@pytest.mark.slow
+def test_twenty_random_moments(new_project, toy_datasets, unbroken):
     moments = random.Random(0)
-    for number in range(20):
-        project = with_datasets(make_project(f"killed_{number}"), toy_datasets)
-        moment = moments.uniform(1, 11)
-        code, finished = killed_and_resumed(project, moment, signal.SIGKILL, unbroken)
-        print(f"kill -9 after {moment:.1f} s: status {code}, {finished} of 8 cells were finished")
+    for _ in range(20):
+        project = with_datasets(new_project(), toy_datasets)
+        files = moments.randrange(100)
+        status, finished = killed_and_resumed(project, files, signal.SIGKILL, unbroken)
+        print(f"kill -9 after {files} files: status {status}, {finished} of {CELLS} cells")
 
 
 def runs(project, *parameters):
-    """Whole runs, one after the other in one process: exit status and output of each."""
-    outcomes = project.kedro_each(
-        *(("run", "--pipelines=conle", f"--params={given}") for given in parameters)
-    )
-    return [(outcome.returncode, outcome.stdout + outcome.stderr) for outcome in outcomes]
+    """Whole runs, one after the other: exit status and output of each."""
+    return [finish(project, given) for given in parameters]
 
 
+@pytest.mark.slow
 def test_cells_of_other_parameters_data_or_threads_are_not_taken(several):
-    changes = ["seed=1", "conle.steps=41", "threads=1", "folds=4"]
+    changes = ["seed=1", "conle.steps=41", "threads=2", "folds=4"]
     first, *others = runs(
         several, SEVERAL, *(f"{SEVERAL},resume=true,{change}" for change in changes)
     )
@@ -97,10 +116,11 @@ def test_cells_of_other_parameters_data_or_threads_are_not_taken(several):
     assert anew[1].count("Taken from the run of") == 0
 
 
+@pytest.mark.slow
 def test_two_runs_at_once(several, unbroken):
-    processes = [start(several, SEVERAL), start(several, f"{SEVERAL},seed=1")]
-    outputs = [process.communicate(timeout=300)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outputs
+    commands = [start(several, SEVERAL), start(several, f"{SEVERAL},seed=1")]
+    outcomes = [ended(command) for command in commands]
+    assert [code for code, _ in outcomes] == [0, 0], outcomes
     versions = sorted((several.folder / "data/08_reporting/results.parquet").glob("*/*"))
     assert len(versions) == 2
     assert sum(path.read_bytes() == unbroken for path in versions) == 1
@@ -108,29 +128,34 @@ def test_two_runs_at_once(several, unbroken):
     everything_that_loads_is_whole(several)
 
 
+FAILING = f"{SEVERAL},conle.learning_rate=1e30"
+
+
 def test_a_failing_method_leaves_the_others(several):
-    """The report shows the gap with its reason."""
-    failing = f"{SEVERAL},conle.learning_rate=1e30"
-    broken, report = several.kedro_each(
-        ("run", "--pipelines=conle", f"--params={failing}"),
-        ("run", "--pipelines=report", f"--params={failing}"),
-    )
+    broken = several.kedro("run", "--pipelines=conle", f"--params={FAILING}")
     assert broken.returncode == 1
     assert "2 of 8 cells have failed, all others are done:" in broken.stderr
     assert "One conle: One conle: ConLE diverged" in broken.stderr
     assert "Traceback" not in broken.stdout + broken.stderr
     found = pd.read_parquet(several.newest("08_reporting/results.parquet"))
     assert set(found["method"]) == {"uniform", "softmax_labels", "label_posterior"}
-    assert report.returncode == 0, report.stderr
-    missing = pd.read_csv(several.newest("08_reporting/report/missing.csv"))
-    reasons = missing.set_index(["dataset", "method"])["reason"]
-    assert reasons["One", "conle"].startswith("failed: One conle: ConLE diverged")
     client = mlflow.MlflowClient(f"sqlite:///{several.folder}/mlflow.db")
     (experiment,) = client.search_experiments(filter_string="name = 'conle'")
     tracked = client.search_runs([experiment.experiment_id])
     failed = {run.info.run_name for run in tracked if run.info.status == "FAILED"}
     assert failed == {"conle", "One conle", "Two conle"}
-    # What has failed is tried again.
+
+
+@pytest.mark.slow
+def test_what_has_failed_is_in_the_report_and_is_tried_again(several):
+    assert finish(several, FAILING)[0] == 1
+    code, output = finish(several, FAILING, pipeline="report")
+    assert code == 0, output
+    missing = pd.read_csv(several.newest("08_reporting/report/missing.csv"))
+    reasons = missing.set_index(["dataset", "method"])["reason"]
+    assert reasons["One", "conle"].startswith("failed: One conle: ConLE diverged")
+    client = mlflow.MlflowClient(f"sqlite:///{several.folder}/mlflow.db")
+    (experiment,) = client.search_experiments(filter_string="name = 'conle'")
     ((code, output),) = runs(several, f"{SEVERAL},resume=true")
     assert code == 0, output
     assert output.count("Taken from the run of") == 6
@@ -144,6 +169,7 @@ def test_a_failing_method_leaves_the_others(several):
     assert all(info.end_time == info.start_time for info in taken)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["convergence", "sensitivity"])
 def test_every_training_that_fails_is_said(several, pipeline):
     """With nothing left to show, the run ends in that message."""
@@ -151,13 +177,14 @@ def test_every_training_that_fails_is_said(several, pipeline):
         "repeats=1,folds=3,conle.learning_rate=1e30,convergence.epochs=2,sensitivity.steps=20,"
         "convergence.datasets=One+Two,sensitivity.datasets=One"
     )
-    (outcome,) = several.kedro_each(("run", f"--pipelines={pipeline}", f"--params={given}"))
+    outcome = several.kedro("run", f"--pipelines={pipeline}", f"--params={given}")
     assert outcome.returncode == 1
     assert "nothing was recovered: every method has failed" in outcome.stderr
     assert outcome.stdout.count("ConLE diverged") == (2 if pipeline == "convergence" else 14)
     assert "Traceback" not in outcome.stdout + outcome.stderr
 
 
+@pytest.mark.slow
 def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(project, toy_datasets):
     features, distributions = toy_datasets["One"]
     none_relevant = np.eye(4)[distributions.argmax(axis=1)]
@@ -170,9 +197,8 @@ def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(proj
         for setting in ("sweeps=8", "burn_in=3")
     )
     given = f"--params=repeats=1,folds=3,datasets=One+Two,conle_posterior.epochs=2,{few}"
-    broken, report = project.kedro_each(
-        ("run", "--pipelines=posterior", given), ("run", "--pipelines=report", given)
-    )
+    broken = project.kedro("run", "--pipelines=posterior", given)
+    report = project.kedro("run", "--pipelines=report", given)
     assert broken.returncode == 1
     assert "Two posterior_pca: no distribution" in broken.stderr
     assert "Traceback" not in broken.stdout + broken.stderr
@@ -186,6 +212,7 @@ def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(proj
     assert set(examined["dataset"]) == {"One"}
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written(several):
     """As on a full or read-only disk: the error of the system is shown, with no traceback."""
     blocked = several.folder / "data" / "07_model_output" / "One"
@@ -201,6 +228,7 @@ def test_a_folder_that_cannot_be_written(several):
     assert code == 0, output
 
 
+@pytest.mark.slow
 def test_an_mlflow_server_that_is_down(several):
     local = several.folder / "conf" / "local" / "mlflow.yml"
     local.write_text("server: {mlflow_tracking_uri: 'http://me:secret@127.0.0.1:9'}\n")
@@ -212,18 +240,23 @@ def test_an_mlflow_server_that_is_down(several):
     assert not (several.folder / "data" / "02_intermediate").exists()
 
 
+@pytest.mark.slow
 def test_a_database_that_is_locked_for_a_while(several, unbroken):
+    """Longer than SQLite waits by itself: five seconds."""
     assert finish(several, f"{SEVERAL},seed=1")[0] == 0
-    # When it is opened, whenever that is, and in the middle.
-    database = sqlite3.connect(several.folder / "mlflow.db", timeout=30)
+    path = several.folder / "mlflow.db"
+    database = sqlite3.connect(path, timeout=GENEROUS)
     database.execute("begin exclusive")
-    process = start(several, SEVERAL)
-    time.sleep(14)
+    command = start(several, SEVERAL)
+    process = psutil.Process(command.pid)
+    wait_until(lambda: str(path) in {file.path for file in process.open_files()}, command)
+    time.sleep(7)
     database.rollback()
-    wait_until(lambda: statuses(several).count("FINISHED") > 9)
+    # Once more in the middle.
+    wait_until(lambda: statuses(several).count("FINISHED") > 1 + CELLS, command)
     database.execute("begin exclusive")
-    time.sleep(8)
+    time.sleep(7)
     database.rollback()
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, output
+    code, output = ended(command)
+    assert code == 0, output
     assert results(several) == unbroken

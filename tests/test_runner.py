@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -22,13 +21,15 @@ import yaml
 from broken_runs import (
     CELLS,
     SEVERAL,
+    STEPS,
+    ended,
     finish,
     left_behind,
     nothing_is_half_written,
     results,
     start,
-    undisturbed,
     wait_until,
+    with_datasets,
 )
 from distributed import Security
 from kedro.framework.project import configure_project
@@ -43,13 +44,15 @@ from conle.runner import CatalogOfWorker, DaskRunner
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 
 DASK = "--runner=conle.runner.DaskRunner"
+# Forked from a process that has imported what they need.
+FORK = {"DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "fork"}
 # Workers have one each, unless told otherwise.
 ONE_THREAD = f"{SEVERAL},threads=1"
-DASK_COMMAND = [sys.executable, "-m", "dask"]
 PRELOAD = Path(__file__).with_name("mortal_workers.py")
 # One death of a node's own; others it is suspected of.
 SETTINGS = {
     "DASK_LOGGING__DISTRIBUTED": "info",
+    **FORK,
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
 }
 # Seconds, which no two runs share.
@@ -63,43 +66,33 @@ def configure(project, **options):
 class Cluster:
     """A scheduler and workers, each a process of its own."""
 
-    def __init__(self, folder, *options):
-        self.folder = folder
+    def __init__(self, commands, folder, *options):
+        self.commands, self.folder = commands, folder
         self.processes = []
         self.scheduler = self.start_scheduler("--port=0", *options)
-        until = time.monotonic() + 60
-        while not self.address:
-            assert time.monotonic() < until, self.log("scheduler")
-            time.sleep(0.1)
+        wait_until(lambda: self.address, self.scheduler)
 
     @property
     def address(self):
-        lines = [line for line in self.log("scheduler").splitlines() if "Scheduler at:" in line]
-        return lines[-1].split()[-1] if lines else None
+        found = re.search(r"Scheduler at: +(\S+)", self.scheduler.output()[1])
+        return found and found[1]
 
-    def log(self, name):
-        return (self.folder / f"{name}.log").read_text()
-
-    def begin(self, name, *arguments, **environment):
-        with (self.folder / f"{name}.log").open("a") as log:
-            process = subprocess.Popen(
-                [*DASK_COMMAND, *arguments],
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-                env=os.environ | SETTINGS | {"MORTAL_FOLDER": str(self.folder)} | environment,
-            )
-        self.processes.append(process)
-        return process
+    def begin(self, *arguments, **environment):
+        command = self.commands.start(
+            "dask",
+            *arguments,
+            folder=self.folder,
+            MORTAL_FOLDER=str(self.folder),
+            **(SETTINGS | environment),
+        )
+        self.processes.append(command)
+        return command
 
     def start_scheduler(self, port, *arguments):
-        return self.begin(
-            "scheduler", "scheduler", "--host=127.0.0.1", port, "--no-dashboard", *arguments
-        )
+        return self.begin("scheduler", "--host=127.0.0.1", port, "--no-dashboard", *arguments)
 
     def start_workers(self, number=2, name="worker", *arguments, **environment):
         return self.begin(
-            name,
             "worker",
             self.address,
             f"--nworkers={number}",
@@ -118,7 +111,7 @@ class Cluster:
         self.scheduler = self.start_scheduler(f"--port={port}")
 
     def wait_for_workers(self, number):
-        wait_until(lambda: self.log("scheduler").count("Register worker") == number)
+        wait_until(lambda: self.scheduler.output()[1].count("Register worker") == number)
 
     def worker_pids(self):
         """Of the processes that run nodes, below those that look after them."""
@@ -154,8 +147,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path_factory):
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+def cluster(tmp_path_factory, commands):
+    cluster = Cluster(commands, tmp_path_factory.mktemp("cluster"))
     try:
         yield cluster
     finally:
@@ -167,9 +160,15 @@ def finished_cells(project):
 
 
 @pytest.fixture(scope="module")
-def sequential(make_project, toy_datasets):
+def sequential(shared_project, toy_datasets):
     """A project after a run without Dask."""
-    return undisturbed(make_project("sequential"), toy_datasets, ONE_THREAD)
+
+    def fill(project):
+        return with_datasets(project, toy_datasets).run(datasets="One+Two", threads=1, **STEPS)
+
+    project, run = shared_project("sequential", fill)
+    assert run.returncode == 0, run.stderr
+    return project
 
 
 def twin(project, sequential):
@@ -228,7 +227,7 @@ def as_without_dask(project, sequential):
 
 
 def test_a_cluster_of_this_machine(several, sequential):
-    code, output = finish(several, ONE_THREAD, DASK)
+    code, output = finish(several, ONE_THREAD, DASK, **FORK)
     assert code == 0, output
     as_without_dask(several, sequential)
     assert "dashboard at http://127.0.0.1:" in output
@@ -237,6 +236,7 @@ def test_a_cluster_of_this_machine(several, sequential):
     assert "worker" not in re.sub(r"\d+ workers?, dashboard", "", output)
 
 
+@pytest.mark.slow
 def test_what_is_in_no_storage_goes_by_the_client():
     configure_project("conle")
     pipeline = Pipeline(
@@ -270,6 +270,7 @@ def test_a_node_that_is_done_again(tmp_path, kind):
     assert [path.name for path in folder.iterdir()] == ["made.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "moment",
     [
@@ -294,10 +295,11 @@ def test_every_kind_of_node_kills_its_worker(several, sequential, cluster, momen
     assert {name.rpartition(".")[2] for name in again} == kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["sleep", pytest.param("stop", marks=pytest.mark.long)])
 def test_a_worker_that_hangs(several, sequential, cluster, way):
     """One that does not end its node, or does not even answer."""
-    configure(several, address=cluster.address, time_limit=8)
+    configure(several, address=cluster.address, time_limit=90)
     cluster.start_workers(MORTAL_NODES="recover", MORTAL_WAY=way)
     code, output = finish(several, ONE_THREAD, DASK)
     assert code == 0, output
@@ -306,11 +308,12 @@ def test_a_worker_that_hangs(several, sequential, cluster, way):
     assert "Over the time limit, restarted: tcp://127.0.0.1:" in output
 
 
+@pytest.mark.slow
 def test_a_client_that_is_killed(several, sequential, cluster):
     """Its workers live on, and what they had finished is not done again."""
     process = under_way(several, cluster, 3)
     process.kill()
-    process.communicate()
+    process.wait()
     finished = finished_cells(several)
     code, output = finish(several, f"{ONE_THREAD},resume=true", DASK)
     assert code == 0, output
@@ -321,13 +324,14 @@ def test_a_client_that_is_killed(several, sequential, cluster):
     nothing_is_half_written(several)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_started_again(several, sequential, cluster):
     process = under_way(several, cluster, 3)
     cluster.restart_scheduler()
     # Those of the old one have ended with it.
     cluster.start_workers(2, "new")
-    output, _ = process.communicate(timeout=150)
-    assert process.returncode == 0, output
+    code, output = ended(process)
+    assert code == 0, output
     assert "The Dask scheduler is lost" in output
     as_without_dask(several, sequential)
 
@@ -336,13 +340,14 @@ def test_a_scheduler_that_is_started_again(several, sequential, cluster):
 def test_a_scheduler_that_does_not_come_back(several, cluster):
     process = under_way(several, cluster, 1, patience=3)
     cluster.scheduler.kill()
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 1
+    code, output = ended(process)
+    assert code == 1
     assert "is lost, and has not come back in 3 s" in output
     assert "Traceback" not in output
     assert "RUNNING" not in {run.info.status for run in tracked(several)}
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_every_worker_leaves_the_others(several, cluster):
     configure(several, address=cluster.address)
     # It has saved some of its outputs each time.
@@ -358,6 +363,7 @@ def test_a_cell_that_kills_every_worker_leaves_the_others(several, cluster):
     assert len(runs) == CELLS - 1
 
 
+@pytest.mark.slow
 def test_trained_methods_go_to_a_gpu_if_there_is_one(several, cluster):
     configure(several, address=cluster.address, resources={"gpu": {"GPU": 1}, "memory": {"RAM": 9}})
     cluster.start_workers(1, "plain")
@@ -365,9 +371,10 @@ def test_trained_methods_go_to_a_gpu_if_there_is_one(several, cluster):
     cluster.wait_for_workers(2)
     few = f"--params={ONE_THREAD},datasets=One,levi_mlp.epochs=5"
     # The last reads what the others have made.
-    outcomes = several.kedro_each(
-        *(("run", f"--pipelines={name}", DASK, few) for name in ("ablation", "baselines", "report"))
-    )
+    outcomes = [
+        several.kedro("run", f"--pipelines={name}", DASK, few)
+        for name in ("ablation", "baselines", "report")
+    ]
     assert [outcome.returncode for outcome in outcomes] == [0, 0, 0], outcomes
     places = {
         name.split(".")[1]: place for name, place in cluster.places() if name.endswith(".recover")
@@ -377,6 +384,7 @@ def test_trained_methods_go_to_a_gpu_if_there_is_one(several, cluster):
     assert set(places) == {"conle", *ABLATIONS, *BASELINES, *REFERENCES}
 
 
+@pytest.mark.slow
 def test_an_object_store(several, sequential, cluster, object_store, bucket):
     """Workers share nothing but a server that speaks S3."""
     files = fsspec.filesystem("s3", use_listings_cache=False)
@@ -413,6 +421,7 @@ def test_an_object_store(several, sequential, cluster, object_store, bucket):
     assert len(recovered) == 2 * CELLS
 
 
+@pytest.mark.slow
 def test_a_cluster_with_tls(several, tmp_path):
     keys = Security.temporary()
     files = {
@@ -425,7 +434,7 @@ def test_a_cluster_with_tls(several, tmp_path):
     tls = {name: str(path) for name, (path, _) in files.items()}
     options = [f"--tls-{name.replace('_', '-')}={path}" for name, path in tls.items()]
     (tmp_path / "cluster").mkdir()
-    cluster = Cluster(tmp_path / "cluster", *options)
+    cluster = Cluster(several.commands, tmp_path / "cluster", *options)
     try:
         assert cluster.address.startswith("tls://")
         cluster.start_workers(2, "worker", *options)
@@ -435,7 +444,7 @@ def test_a_cluster_with_tls(several, tmp_path):
             f"address: {cluster.address.replace('tls', 'tcp')}\ntls: null\npatience: 1"
         )
         run = ("run", "--pipelines=ingestion", DASK, f"--params={ONE_THREAD}")
-        done, refused = several.kedro_each(run, (*run, "--env=without"))
+        done, refused = several.kedro(*run), several.kedro(*run, "--env=without")
     finally:
         cluster.close()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -444,9 +453,10 @@ def test_a_cluster_with_tls(several, tmp_path):
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.slow
 def test_what_a_user_has_to_be_told(several, tmp_path_factory):
     """One message each."""
-    clusters = [Cluster(tmp_path_factory.mktemp("cluster")) for _ in range(2)]
+    clusters = [Cluster(several.commands, tmp_path_factory.mktemp("cluster")) for _ in range(2)]
     try:
         clusters[0].start_workers(1, "worker", "--nthreads=2")
         clusters[1].start_workers(1, MORTAL_VERSION="0")
@@ -484,7 +494,7 @@ def test_what_a_user_has_to_be_told(several, tmp_path_factory):
             (folder / "dask.yml").write_text(content)
             options = (f"--env=env{number}", DASK, f"--params={ONE_THREAD}")
             commands.append(("run", "--pipelines=conle", *options))
-        outcomes = several.kedro_each(*commands)
+        outcomes = [several.kedro(*command) for command in commands]
     finally:
         for cluster in clusters:
             cluster.close()
@@ -500,11 +510,11 @@ def test_what_a_user_has_to_be_told(several, tmp_path_factory):
 
 @pytest.mark.long
 @pytest.mark.parametrize("victim", ["worker", "client", "scheduler"])
-def test_twenty_random_moments(make_project, sequential, victim):
+def test_twenty_random_moments(new_project, sequential, victim):
     moments = random.Random(victim)
-    for number in range(20):
-        project = twin(make_project(f"{victim}_{number}"), sequential)
-        cluster = Cluster(project.folder)
+    for _ in range(20):
+        project = twin(new_project(), sequential)
+        cluster = Cluster(project.commands, project.folder)
         try:
             configure(project, address=cluster.address)
             cluster.start_workers()
@@ -522,7 +532,7 @@ def test_twenty_random_moments(make_project, sequential, victim):
                 cluster.start_workers(2, "new")
             else:
                 process.kill()
-            output, _ = process.communicate(timeout=150)
+            code, output = ended(process)
             if victim == "client":
                 code, output = finish(project, f"{ONE_THREAD},resume=true", DASK)
                 assert code == 0, output
@@ -531,18 +541,18 @@ def test_twenty_random_moments(make_project, sequential, victim):
                 assert {run.info.status for run in tracked(project)} <= {"FINISHED", "KILLED"}
                 nothing_is_half_written(project)
             else:
-                assert process.returncode == 0, output
+                assert code == 0, output
                 as_without_dask(project, sequential)
         finally:
             cluster.close()
         print(f"{victim} killed after {moment:.1f} s, {finished} of {CELLS} cells finished: done")
 
 
+@pytest.mark.slow
 def test_ctrl_c(several):
     process = start(several, ONE_THREAD, DASK)
     wait_until(lambda: len(finished_cells(several)) >= 1)
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
+    assert process.wait() != 0
     assert "RUNNING" not in {run.info.status for run in tracked(several)}
     wait_until(lambda: not left_behind(several))

@@ -1,18 +1,17 @@
 """Whole runs, through the command line as a user starts them."""
 
 import json
-import os
 import re
 import signal
-import subprocess
+import sqlite3
 import sys
-import time
 from pathlib import Path
 
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from broken_runs import wait_until
 from safetensors.numpy import load_file
 
 from conle.core.measures import MEASURES
@@ -166,10 +165,13 @@ def toy(project):
 
 
 @pytest.fixture(scope="module")
-def everything(make_project):
+def everything(shared_project):
     """A project after `kedro run` on Toy; tests only add versions of what is there."""
-    project = write_toy(make_project("everything"))
-    return project, project.run("__default__", **EVERYTHING)
+
+    def fill(project):
+        return write_toy(project).run("__default__", **EVERYTHING)
+
+    return shared_project("everything", fill)
 
 
 def test_an_empty_catalog(toy):
@@ -265,6 +267,7 @@ def test_the_notebook_of_the_results_is_short_and_without_outputs():
     assert all(not cell.get("outputs") for cell in cells)
 
 
+@pytest.mark.slow
 def test_recovery_alone_leaves_no_open_run(toy):
     parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
     for part in ("ingestion", "splitting", "recovery"):
@@ -273,6 +276,7 @@ def test_recovery_alone_leaves_no_open_run(toy):
     assert {run.info.status for run in tracked(toy)[1]} == {"FINISHED"}
 
 
+@pytest.mark.slow
 def test_scores_of_runs_that_do_not_compare_are_refused(toy):
     parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
     assert toy.run("conle", **parameters).returncode == 0
@@ -283,6 +287,7 @@ def test_scores_of_runs_that_do_not_compare_are_refused(toy):
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.slow
 def test_ablation(toy):
     run = toy.run("ablation", datasets="Toy")
     assert run.returncode == 0, run.stderr
@@ -296,6 +301,7 @@ def test_ablation(toy):
     assert fixed == {"conle": "True", "conle_h": "False", "conle_l": "True"}
 
 
+@pytest.mark.slow
 def test_posterior(toy):
     short = {"sweeps": 20, "burn_in": 8}
     blocks = ("conle_posterior", "posterior_pca", "posterior_featureless")
@@ -336,6 +342,7 @@ def test_posterior(toy):
     assert "chosen posterior" in shown
 
 
+@pytest.mark.slow
 def test_sensitivity(toy):
     grid = {"sensitivity.datasets": "Toy", "sensitivity.steps": 15}
     run = toy.run("sensitivity", **grid)
@@ -355,6 +362,7 @@ def test_sensitivity(toy):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
+@pytest.mark.slow
 def test_predictive(toy):
     methods = ["conle", "lp", "uniform"]
     run = toy.run("predictive", datasets="Toy", **{"predictive.methods": "+".join(methods)})
@@ -373,6 +381,7 @@ def test_predictive(toy):
     assert sorted(predicted["sample"]) == list(range(len(predicted)))
 
 
+@pytest.mark.slow
 def test_convergence(toy):
     options = {"convergence.datasets": "Toy", "convergence.epochs": 6, "conle.batch_size": 16}
     run = toy.run("convergence", **options)
@@ -402,6 +411,7 @@ def test_sessions_in_one_process(toy, monkeypatch):
         assert len(list(made.glob("2026-01-01T00.00.00.000Z-*"))) == versions
 
 
+@pytest.mark.slow
 def test_baselines_alone(toy):
     run = toy.run("baselines", datasets="Toy", **{"levi_mlp.epochs": 5})
     assert run.returncode == 0, run.stderr
@@ -410,6 +420,7 @@ def test_baselines_alone(toy):
     assert {"fcm", "km", "lp", "glle", "levi_mlp", "lesc"} < set(results["method"])
 
 
+@pytest.mark.slow
 def test_a_dataset_of_the_users_own_with_the_transductive_protocol(project):
     """Nine labels with many zeros, as Natural_Scene has them."""
     generator = np.random.default_rng(0)
@@ -459,19 +470,20 @@ def test_a_misspelt_parameter_in_a_file(project):
     assert "no parameter 'repeat'; did you mean 'repeats'" in run.stderr
 
 
+@pytest.mark.slow
 def test_what_is_read_from_the_command_line_alone_is_refused_in_a_file(project):
     local = project.folder / "conf" / "local"
     command = ("run", "--pipelines=ingestion", "--params=datasets=SJAFFE")
     for name, value in {"raw_dir": "elsewhere", "input": "my.csv"}.items():
         (local / "parameters.yml").write_text(f"{name}: {value}\n")
-        (run,) = project.kedro_each(command)
+        run = project.kedro(*command)
         assert run.returncode == 1
         assert f"{name} is set in a file of parameters, where it is not read" in run.stderr
         assert "Traceback" not in run.stderr
     (local / "parameters.yml").unlink()
     # That of the raw files has a place of its own.
     (local / "globals.yml").write_text("raw_dir: elsewhere\n")
-    (run,) = project.kedro_each(command)
+    run = project.kedro(*command)
     assert "missing:\n  elsewhere/SJAFFE.mat" in run.stderr
 
 
@@ -504,48 +516,19 @@ def test_an_exception_leaves_no_open_run(project, failing):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
 def test_ctrl_c_leaves_no_open_run(project):
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "kedro",
-            "run",
-            "--pipelines=conle",
-            "--params=conle.steps=100000",
-        ],
-        cwd=project.folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ,
-        # Tests that were started in the background have it ignored, and their children too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    try:
-        for _ in range(600):
-            if (project.folder / "mlflow.db").exists() and any(
-                "method" in run.data.tags for run in tracked_or_none(project)
-            ):
-                break
-            time.sleep(0.1)
-        time.sleep(1)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 1
-    assert "Aborted!" in errors
+    command = project.start("run", "--pipelines=conle", "--params=conle.steps=100000")
+    database = project.folder / "mlflow.db"
+    wait_until(lambda: database.exists() and "conle" in methods_tracked(database), command)
+    command.send_signal(signal.SIGINT)
+    assert command.wait() == 1
+    assert "Aborted!" in command.output()[1]
     statuses = {run.data.tags.get("method"): run.info.status for run in tracked(project)[1]}
     assert statuses == {None: "KILLED", "conle": "KILLED"}
 
 
-def tracked_or_none(project):
-    """The runs so far; none while the database is being made."""
-    import sqlite3
-
-    with sqlite3.connect(f"file:{project.folder}/mlflow.db?mode=ro", uri=True) as database:
-        try:
-            done = database.execute("select count(*) from tags where key = 'method'").fetchone()[0]
-        except sqlite3.OperationalError:
-            return []
-    return tracked(project)[1] if done else []
+def methods_tracked(database):
+    """Methods of the MLflow runs so far."""
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+        return {
+            method for (method,) in connection.execute("select value from tags where key='method'")
+        }

@@ -8,29 +8,20 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from conle.core.measures import MEASURES
 from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
-from conle.reporting import statistics, tables
+from conle.reporting import statistics
+from conle.reporting.exhibits import EXHIBITS
+from conle.reporting.grids import curve_grid, grid_of, recovery_grids
 from conle.reporting.posterior import mean_contributions
+from conle.reporting.tables import against_the_truth
 
-FIGURES = (
-    "table1",
-    "table2",
-    "table3",
-    "table4",
-    "posterior",
-    "tests",
-    "figure3",
-    "figure4",
-    "predictive",
-    "cost",
-)
+FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
 
 
 def render_page(
     *,
     parameters: Mapping[str, Any],
-    environment: Mapping[str, str],
+    provenance: Mapping[str, str],
     missing: pd.DataFrame,
     comparison: pd.DataFrame,
     table1: pd.DataFrame,
@@ -50,33 +41,34 @@ def render_page(
     """Put the tables and figures on a page, the summary first.
 
     Args:
-        parameters: of the run.
-        environment: commit and versions.
-        missing: cells that are not in the tables, with the reason.
-        comparison: published cells beside measured ones.
-        table1: datasets.
-        table2: measures.
-        table3: recovery.
-        table4: ablations.
-        ranks: average ranks.
-        wins: cells at least as good as the published ConLE.
-        friedman: Friedman's tests.
-        wilcoxon: Wilcoxon's tests.
-        examination: of the posterior decoders on held-out samples.
-        contributions: of the features to them.
-        predictive: of the learner trained on recovered distributions; None where there is none.
-        cost: seconds and memory.
+        parameters: the parameters of the run.
+        provenance: the commit and the versions of packages.
+        missing: the cells that are not in the tables, with the reason.
+        comparison: published values beside measured ones.
+        table1: the result of `tables.dataset_table`; as below, the table of that name in
+            `exhibits.TABLES`.
+        table2: the result of `tables.measure_table`.
+        table3: recovery, the result of `tables.recovery_table`.
+        table4: ablations, the result of `tables.recovery_table`.
+        ranks: the result of `tables.rank_table`.
+        wins: the result of `tables.wins_table`.
+        friedman: the result of `statistics.friedman_table`.
+        wilcoxon: the result of `statistics.wilcoxon_table`.
+        examination: the result of `posterior.examination_table`.
+        contributions: the result of `posterior.contribution_table`.
+        predictive: scores of a learner on recovered distributions; None where no run has any.
+        cost: the result of `tables.cost_table`.
         figures: SVG texts, named <exhibit>_figure.
 
     Returns:
-        HTML.
+        An HTML page without references to other files.
     """
     return fill_template(
         "report.html.j2",
         datasets=list(dict.fromkeys(table3["dataset"])),
         parameters=parameters,
         configuration=yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True),
-        environment=environment,
+        provenance=provenance,
         checksums=table1[["dataset", "sha256"]].itertuples(index=False, name=None),
         wins={row.method: row for row in wins.itertuples()},
         titles=TITLES,
@@ -96,31 +88,36 @@ def render_page(
         left_out=statistics.left_out(table3),
         compared=int(ranks["datasets"].max()) if len(ranks) else 0,
         grids={
-            "wins": tables.grid_of(wins),
-            "table1": tables.grid_of(table1.drop(columns="sha256")),
-            "table2": tables.grid_of(table2),
-            "comparison": tables.grid_of(comparison),
-            "friedman": tables.grid_of(friedman),
-            "wilcoxon": tables.grid_of(wilcoxon),
-            "examination": tables.grid_of(examination, 3),
-            "contributions": tables.grid_of(contributions),
+            "wins": grid_of(wins),
+            "table1": grid_of(table1.drop(columns="sha256")),
+            "table2": grid_of(table2),
+            "comparison": grid_of(comparison),
+            "friedman": grid_of(friedman),
+            "wilcoxon": grid_of(wilcoxon),
+            "examination": grid_of(examination, 3),
+            "contributions": grid_of(contributions),
             "predictive": None
             if predictive is None
-            else tables.grid_of(tables.curve_table(predictive, "method", "measure")),
-            "cost": tables.grid_of(cost, 1),
-            "missing": tables.grid_of(missing),
+            else curve_grid(predictive, "method", "measure"),
+            "cost": grid_of(cost, 1),
+            "missing": grid_of(missing),
         },
-        against_the_truth={} if predictive is None else tables.against_the_truth(predictive),
-        table3=_by_measure(table3, ranks),
-        table4=_by_measure(table4),
-        figures={
-            name: base64.b64encode(figures[f"{name}_figure"].encode()).decode() for name in FIGURES
-        },
+        against_the_truth={} if predictive is None else against_the_truth(predictive),
+        table3=recovery_grids(table3, ranks),
+        table4=recovery_grids(table4),
+        figures={name: as_base64(figures[f"{name}_figure"]) for name in FIGURES},
+        captions={name: EXHIBITS[name].figure_caption for name in FIGURES},
     )
 
 
 def fill_template(name: str, **values: Any) -> str:
-    """A page from a template; a value that it misses is an error, and all text is escaped."""
+    """Fill a template of this package.
+
+    Text is escaped.
+
+    Raises:
+        jinja2.UndefinedError: the template uses a value that is not given.
+    """
     environment = Environment(
         loader=PackageLoader("conle.reporting", "templates"),
         autoescape=True,
@@ -131,21 +128,14 @@ def fill_template(name: str, **values: Any) -> str:
     return environment.get_template(name).render(**values)
 
 
+def as_base64(svg: str) -> str:
+    """An SVG text as a page embeds it."""
+    return base64.b64encode(svg.encode()).decode()
+
+
 def _ablation_wins(table4: pd.DataFrame) -> tuple[int, int]:
-    """In how many cells ConLE is at least as good as its ablations, and of how many."""
+    """Count the means of ConLE that are at least as good as its ablations, and all its means."""
     ranks = table4.pivot(index=["dataset", "measure"], columns="method", values="rank")
     ranks = ranks.reindex(columns=["conle", *ABLATIONS]).dropna()
     best = ranks[list(ABLATIONS)].min(axis=1)
     return int((ranks["conle"] <= best).sum()), len(ranks)
-
-
-def _by_measure(
-    table: pd.DataFrame, ranks: pd.DataFrame | None = None
-) -> list[tuple[str, tables.Grid]]:
-    return [
-        (
-            f"{MEASURES[measure].title} {MEASURES[measure].arrow}",
-            tables.recovery_grid(table, measure, ranks),
-        )
-        for measure in dict.fromkeys(table["measure"])
-    ]

@@ -93,35 +93,23 @@ def _critical_differences(recovery: pd.DataFrame, *_: pd.DataFrame) -> Figure:
     return figures.critical_differences(ranks)
 
 
-def _drawn_datasets(
+def _held_out(
     draws: Mapping[str, pd.DataFrame | None], coverages: Mapping[str, pd.DataFrame | None]
-) -> list[str]:
-    """The datasets that have draws and coverage: some were not run, others have failed."""
-    return [
-        dataset
-        for dataset in draws
-        if all(own is not None and len(own) for own in (draws[dataset], coverages[dataset]))
-    ]
-
-
-def _posterior_intervals(
-    examination: pd.DataFrame,
-    contributions: pd.DataFrame,
-    draws: Mapping[str, pd.DataFrame | None],
-    coverages: Mapping[str, pd.DataFrame | None],
-) -> Figure:
-    shown = _drawn_datasets(draws, coverages)
-    return figures.posterior_intervals(
-        {dataset: draws[dataset] for dataset in shown},
-        {dataset: coverages[dataset] for dataset in shown},
-    )
+) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Draws and coverage by dataset; datasets that were not run or have failed are left out."""
+    both = {dataset: (draws[dataset], coverages[dataset]) for dataset in draws}
+    return {
+        dataset: own
+        for dataset, own in both.items()
+        if all(table is not None and len(table) for table in own)
+    }
 
 
 _ROWS = (
     Exhibit(
-        name="table1",
-        caption="The datasets, here and published",
-        label="data",
+        "table1",
+        "The datasets, here and published",
+        "data",
         tables=(
             Table("table1", tables.dataset_table, ("published_sizes", "{dataset}.statistics")),
         ),
@@ -131,9 +119,9 @@ _ROWS = (
         figure_caption="Sizes of the datasets, published as crosses",
     ),
     Exhibit(
-        name="table2",
-        caption="The measures of a true distribution d and a recovered one p",
-        label="measures",
+        "table2",
+        "The measures of a true distribution d and a recovered one p",
+        "measures",
         tables=(Table("table2", tables.measure_table),),
         inputs=("report.table2.csv",),
         grids=lambda measures: [("", grid_of(measures))],
@@ -141,9 +129,9 @@ _ROWS = (
         figure_caption="The measures between a distribution and others on the way to two extremes",
     ),
     Exhibit(
-        name="table3",
-        caption="Recovery, mean ± standard deviation",
-        label="recovery",
+        "table3",
+        "Recovery, mean ± standard deviation",
+        "recovery",
         tables=(
             Table(
                 "table3",
@@ -157,9 +145,9 @@ _ROWS = (
         figure_caption="Rank of every method on every dataset",
     ),
     Exhibit(
-        name="ranks",
-        caption="Against the published ConLE",
-        label="ranks",
+        "ranks",
+        "Against the published ConLE",
+        "ranks",
         tables=(
             Table("ranks", tables.rank_table, ("report.table3.csv", "published_ranks")),
             Table(
@@ -172,9 +160,9 @@ _ROWS = (
         grids=lambda ranks, wins: [("average ranks", grid_of(ranks, 2)), ("cells", grid_of(wins))],
     ),
     Exhibit(
-        name="table4",
-        caption="ConLE without one of its losses",
-        label="ablation",
+        "table4",
+        "ConLE without one of its losses",
+        "ablation",
         tables=(
             Table(
                 "table4",
@@ -188,9 +176,9 @@ _ROWS = (
         figure_caption="Ablations: means, standard deviations over the folds as bars",
     ),
     Exhibit(
-        name="posterior",
-        caption="The posterior decoders",
-        label="posterior",
+        "posterior",
+        "The posterior decoders",
+        "posterior",
         tables=(
             Table(
                 "examination",
@@ -213,18 +201,18 @@ _ROWS = (
             ("held-out samples", grid_of(examination, 3)),
             ("KL and what features add", grid_of(contributions)),
         ],
-        figure=_posterior_intervals,
+        figure=lambda examination, contributions, *drawn: figures.posterior_intervals(
+            _held_out(*drawn)
+        ),
         figure_caption="Held-out samples: degrees of every label; thin lines are draws, bars 90 % "
         "intervals, crosses the true degrees, which are read for this picture alone",
         made_by="posterior",
-        is_available=lambda examination, contributions, draws, coverages: bool(
-            _drawn_datasets(draws, coverages)
-        ),
+        is_available=lambda examination, contributions, *drawn: bool(_held_out(*drawn)),
     ),
     Exhibit(
-        name="tests",
-        caption="Tests over the datasets",
-        label="tests",
+        "tests",
+        "Tests over the datasets",
+        "tests",
         tables=(
             Table("friedman", statistics.friedman_table, ("report.table3.csv",)),
             Table("wilcoxon", statistics.wilcoxon_table, ("report.table3.csv",)),
@@ -238,9 +226,9 @@ _ROWS = (
         figure_caption="Critical differences",
     ),
     Exhibit(
-        name="figure3",
-        caption="Recovery against the weights of the losses",
-        label="sensitivity",
+        "figure3",
+        "Recovery against the weights of the losses",
+        "sensitivity",
         inputs=("sensitivity",),
         grids=_sensitivity_grids,
         figure=figures.sensitivity_curves,
@@ -249,9 +237,9 @@ _ROWS = (
         made_by="sensitivity",
     ),
     Exhibit(
-        name="figure4",
-        caption="Objective and Canberra distance against the epoch",
-        label="convergence",
+        "figure4",
+        "Objective and Canberra distance against the epoch",
+        "convergence",
         inputs=("convergence",),
         grids=_convergence_grids,
         figure=figures.convergence_curves,
@@ -260,9 +248,9 @@ _ROWS = (
         made_by="convergence",
     ),
     Exhibit(
-        name="predictive",
-        caption="A learner trained on recovered distributions",
-        label="predictive",
+        "predictive",
+        "A learner trained on recovered distributions",
+        "predictive",
         inputs=("predictive",),
         grids=lambda predictive: [("", curve_grid(predictive, "method", "measure"))],
         figure=lambda predictive: figures.method_bars(
@@ -272,9 +260,9 @@ _ROWS = (
         made_by="predictive",
     ),
     Exhibit(
-        name="cost",
-        caption="Time and memory of recovery",
-        label="cost",
+        "cost",
+        "Time and memory of recovery",
+        "cost",
         tables=(Table("cost", tables.cost_table, ("{dataset}.{method}.cost",)),),
         inputs=("report.cost.csv",),
         grids=lambda cost: [("", grid_of(cost, 1))],

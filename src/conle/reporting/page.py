@@ -10,66 +10,53 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
 from conle.reporting import statistics
-from conle.reporting.exhibits import EXHIBITS
+from conle.reporting.exhibits import EXHIBITS, TABLES
 from conle.reporting.grids import curve_grid, grid_of, recovery_grids
 from conle.reporting.posterior import mean_contributions
 from conle.reporting.tables import against_the_truth
 
 FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
+PAGE_TABLES = ("missing", "comparison", *TABLES)
+# Tables that the page shows as they are.
+PLAIN_TABLES = (
+    "wins",
+    "table2",
+    "comparison",
+    "friedman",
+    "wilcoxon",
+    "contributions",
+    "missing",
+)
 
 
 def render_page(
-    *,
     parameters: Mapping[str, Any],
     provenance: Mapping[str, str],
-    missing: pd.DataFrame,
-    comparison: pd.DataFrame,
-    table1: pd.DataFrame,
-    table2: pd.DataFrame,
-    table3: pd.DataFrame,
-    table4: pd.DataFrame,
-    ranks: pd.DataFrame,
-    wins: pd.DataFrame,
-    friedman: pd.DataFrame,
-    wilcoxon: pd.DataFrame,
-    examination: pd.DataFrame,
-    contributions: pd.DataFrame,
     predictive: pd.DataFrame | None,
-    cost: pd.DataFrame,
-    **figures: str,
+    tables: Mapping[str, pd.DataFrame],
+    svgs: Mapping[str, str],
 ) -> str:
     """Put the tables and figures on a page, the summary first.
 
     Args:
         parameters: the parameters of the run.
         provenance: the commit and the versions of packages.
-        missing: the cells that are not in the tables, with the reason.
-        comparison: published values beside measured ones.
-        table1: the result of `tables.dataset_table`; as below, the table of that name in
-            `exhibits.TABLES`.
-        table2: the result of `tables.measure_table`.
-        table3: recovery, the result of `tables.recovery_table`.
-        table4: ablations, the result of `tables.recovery_table`.
-        ranks: the result of `tables.rank_table`.
-        wins: the result of `tables.wins_table`.
-        friedman: the result of `statistics.friedman_table`.
-        wilcoxon: the result of `statistics.wilcoxon_table`.
-        examination: the result of `posterior.examination_table`.
-        contributions: the result of `posterior.contribution_table`.
         predictive: scores of a learner on recovered distributions; None where no run has any.
-        cost: the result of `tables.cost_table`.
-        figures: SVG texts, named <exhibit>_figure.
+        tables: the tables in `PAGE_TABLES`, by name.
+        svgs: the figures of the exhibits in `FIGURES`, by name.
 
     Returns:
         An HTML page without references to other files.
     """
+    table3, table4, wins = tables["table3"], tables["table4"], tables["wins"]
+    comparison, ranks = tables["comparison"], tables["ranks"]
     return fill_template(
         "report.html.j2",
         datasets=list(dict.fromkeys(table3["dataset"])),
         parameters=parameters,
         configuration=yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True),
         provenance=provenance,
-        checksums=table1[["dataset", "sha256"]].itertuples(index=False, name=None),
+        checksums=tables["table1"][["dataset", "sha256"]].itertuples(index=False, name=None),
         wins={row.method: row for row in wins.itertuples()},
         titles=TITLES,
         behind=[
@@ -80,7 +67,7 @@ def render_page(
             and row.better_than_label_posterior < row.cells_beside_it / 2
         ],
         has_decoders=table3["method"].isin(POSTERIORS).any(),
-        mean_contributions=mean_contributions(contributions),
+        mean_contributions=mean_contributions(tables["contributions"]),
         ablation_wins=_ablation_wins(table4),
         suspects=int(comparison["suspect"].notna().sum()),
         any_on_all=bool((table3["fitted_on"] == "all").any()),
@@ -88,24 +75,18 @@ def render_page(
         left_out=statistics.left_out(table3),
         compared=int(ranks["datasets"].max()) if len(ranks) else 0,
         grids={
-            "wins": grid_of(wins),
-            "table1": grid_of(table1.drop(columns="sha256")),
-            "table2": grid_of(table2),
-            "comparison": grid_of(comparison),
-            "friedman": grid_of(friedman),
-            "wilcoxon": grid_of(wilcoxon),
-            "examination": grid_of(examination, 3),
-            "contributions": grid_of(contributions),
+            **{name: grid_of(tables[name]) for name in PLAIN_TABLES},
+            "table1": grid_of(tables["table1"].drop(columns="sha256")),
+            "examination": grid_of(tables["examination"], 3),
+            "cost": grid_of(tables["cost"], 1),
             "predictive": None
             if predictive is None
             else curve_grid(predictive, "method", "measure"),
-            "cost": grid_of(cost, 1),
-            "missing": grid_of(missing),
         },
         against_the_truth={} if predictive is None else against_the_truth(predictive),
         table3=recovery_grids(table3, ranks),
         table4=recovery_grids(table4),
-        figures={name: as_base64(figures[f"{name}_figure"]) for name in FIGURES},
+        figures={name: as_base64(svgs[name]) for name in FIGURES},
         captions={name: EXHIBITS[name].figure_caption for name in FIGURES},
     )
 

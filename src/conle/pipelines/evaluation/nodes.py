@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -102,8 +103,8 @@ def collect_results(*scores: pd.DataFrame | None, cells: Sequence[tuple[str, str
 
 def collect_scores(
     scores: Mapping[tuple[str, str], pd.DataFrame | None],
-    costs: Mapping[tuple[str, str], Mapping[str, object] | None] | None = None,
-    unusable: Mapping[tuple[str, str], str] | None = None,
+    costs: Mapping[tuple[str, str], Mapping[str, Any] | None] = {},
+    unusable: Mapping[tuple[str, str], str] = {},
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Put the scores of cells into one tidy table, and list the cells without any.
 
@@ -121,9 +122,9 @@ def collect_scores(
         if own is None:
             missing.append((*cell, "no run has recovered them"))
         elif own.empty:
-            failure = ((costs or {}).get(cell) or {}).get("failure", "the log says why")
+            failure = (costs.get(cell) or {}).get("failure", "the log says why")
             missing.append((*cell, f"failed: {failure}"))
-        elif cell in (unusable or {}):
+        elif cell in unusable:
             missing.append((*cell, unusable[cell]))
         else:
             found.append(own)

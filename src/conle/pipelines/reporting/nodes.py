@@ -14,6 +14,7 @@ from conle.pipelines.evaluation.nodes import collect_scores
 from conle.reporting import figures
 from conle.reporting.exhibits import EXHIBITS, REPORTED_METHODS, TABLES
 from conle.reporting.latex import latex_table
+from conle.reporting.page import FIGURES, PAGE_TABLES, render_page
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +120,18 @@ def present(*entries: Any, name: str, datasets: Sequence[str]) -> tuple[str, Fig
             return source
         figure = exhibit.figure(*inputs)
     return source, figure, figures.as_svg(figure)
+
+
+def write_page(
+    parameters: Mapping[str, Any],
+    provenance: Mapping[str, str],
+    predictive: pd.DataFrame | None,
+    *entries: Any,
+) -> str:
+    """Write the page from the tables in `PAGE_TABLES`, then the SVG texts of `FIGURES`."""
+    tables = dict(zip(PAGE_TABLES, entries, strict=False))
+    svgs = dict(zip(FIGURES, entries[len(tables) :], strict=True))
+    return render_page(parameters, provenance, predictive, tables, svgs)
 
 
 def entry_names(name: str, datasets: Sequence[str]) -> dict[tuple[str, ...], str]:

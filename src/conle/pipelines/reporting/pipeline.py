@@ -12,9 +12,10 @@ from conle.pipelines.reporting.nodes import (
     entry_names,
     present,
     tabulate,
+    write_page,
 )
 from conle.reporting.exhibits import EXHIBITS, TABLES
-from conle.reporting.page import FIGURES, render_page
+from conle.reporting.page import FIGURES, PAGE_TABLES
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
@@ -70,16 +71,16 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
     ]
     nodes.append(
         Node(
-            render_page,
-            inputs={
-                "parameters": "parameters",
-                "provenance": "environment",
-                "predictive": "predictive",
-                **{name: f"report.{name}.csv" for name in ("missing", "comparison", *TABLES)},
-                **{f"{name}_figure": f"report.{name}.svg" for name in FIGURES},
-            },
+            write_page,
+            inputs=[
+                "parameters",
+                "environment",
+                "predictive",
+                *(f"report.{name}.csv" for name in PAGE_TABLES),
+                *(f"report.{name}.svg" for name in FIGURES),
+            ],
             outputs="report",
-            name="render_page",
+            name="write_page",
         )
     )
     return Pipeline(nodes, tags="report")

@@ -166,21 +166,18 @@ def cost_map(cost: pd.DataFrame) -> Figure:
     return figure
 
 
-def posterior_intervals(
-    draws: Mapping[str, pd.DataFrame], coverages: Mapping[str, pd.DataFrame]
-) -> Figure:
+def posterior_intervals(held_out: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> Figure:
     """Draws, 90 % intervals and the true degrees of a few held-out samples of each dataset.
 
     Args:
-        draws: by dataset; columns sample, chain, draw and one per label.
-        coverages: intervals and true degrees by dataset; columns sample, label, logical, mean,
-            low, high and true.
+        held_out: draws and coverage by dataset. Draws have the columns sample, chain, draw and one
+            per label; coverage has sample, label, logical, mean, low, high and true.
     """
-    columns = max(own["sample"].nunique() for own in draws.values())
-    figure = Figure(figsize=(3.6 * columns, 0.5 + 1.8 * len(draws)), layout="constrained")
-    grid = figure.subplots(len(draws), columns, squeeze=False)
-    for row, (dataset, own) in zip(grid, draws.items(), strict=True):
-        intervals = coverages[dataset].set_index("sample")
+    columns = max(own["sample"].nunique() for own, _ in held_out.values())
+    figure = Figure(figsize=(3.6 * columns, 0.5 + 1.8 * len(held_out)), layout="constrained")
+    grid = figure.subplots(len(held_out), columns, squeeze=False)
+    for row, (dataset, (own, coverage)) in zip(grid, held_out.items(), strict=True):
+        intervals = coverage.set_index("sample")
         for axes in row[own["sample"].nunique() :]:
             axes.remove()
         for axes, (sample, drawn) in zip(row, own.groupby("sample", sort=False), strict=False):

@@ -43,11 +43,21 @@ def test_every_measure_has_its_formula():
 def test_sizes_stand_beside_the_published_ones():
     published = pd.DataFrame({"dataset": ["A"], "examples": [3], "features": [2], "labels": [5]})
     own = {"examples": 3, "features": 2, "labels": 4, "relevant_labels": 7, "sha256": "ab"}
-    table = tables.dataset_table([{"dataset": "A", **own}, {"dataset": "B", **own}], published)
+    table = tables.dataset_table(
+        published,
+        {"A": {"dataset": "A", **own}, "B": {"dataset": "B", **own}, "C": None},
+    )
     assert table["labels_published"].tolist()[0] == 5
     assert pd.isna(table["labels_published"].tolist()[1])
     assert table["relevant_labels"].tolist() == [7, 7]
-    assert tables.dataset_table([], published).empty
+    assert table["dataset"].tolist() == ["A", "B"]
+    assert tables.dataset_table(published, {}).empty
+
+
+def test_cells_without_a_recovery_cost_nothing():
+    cost = {"seconds": 2.0, "peak_memory_mib": 3.0, "memory_before_mib": 1.0}
+    costs = {("A", "conle"): cost, ("A", "lp"): {"failure": "too wide"}, ("A", "km"): None}
+    assert tables.cost_table(costs).to_numpy().tolist() == [["A", "conle", 2.0, 3.0, 1.0]]
 
 
 def test_ranks_are_of_rounded_means_and_ties_share_the_best(recovery):
@@ -112,62 +122,6 @@ def test_wins_over_the_published_conle(recovery):
     assert wins.loc["lp"].tolist() == [2, 1, 0, 1, 2]
     assert wins.loc["label_posterior"].tolist()[:3] == [3, 2, 0]
     assert pd.isna(wins.loc["label_posterior", "better_than_label_posterior"])
-
-
-def test_one_measure_as_the_paper_shows_it(recovery):
-    published = pd.DataFrame({"method": ["lp"], "measure": "cosine", "average_rank": [4.76]})
-    recovery = recovery[recovery["dataset"] == "A"]
-    grid = tables.recovery_grid(recovery, "cosine", tables.rank_table(recovery, published))
-    assert grid.headings == ["dataset", "ConLE", "LP*", "label posterior"]
-    (row,) = grid.rows
-    assert [cell.text for cell in row] == [
-        "A",
-        "0.9600 ± 0.0100",
-        "0.9400 ± 0.0100",
-        "0.9800 ± 0.0100",
-    ]
-    assert [cell.best for cell in row] == [False, False, False, True]
-    assert row[1].beside == "0.950 (+0.010)"
-    assert row[2].beside == "0.950? (-0.010)"
-    assert row[2].note == "suspect: odd"
-    assert [cell.text for cell in grid.footer[0]] == ["average rank", "2.00", "3.00", "1.00"]
-    assert [cell.text for cell in grid.footer[2]] == ["published average rank", "", "4.76", ""]
-
-
-def test_a_cell_that_is_not_there_is_a_dash(recovery):
-    grid = tables.recovery_grid(recovery, "kl_divergence")
-    assert grid.rows[1][2].text == "–"
-
-
-def test_any_table_as_it_is_read():
-    table = pd.DataFrame(
-        {
-            "method": ["conle", "mine"],
-            "p_value": [1.5e-7, np.nan],
-            "cells": pd.array([3, None], dtype="Int64"),
-            "good": [True, False],
-        }
-    )
-    grid = tables.grid_of(table)
-    assert grid.headings == ["method", "p value", "cells", "good"]
-    assert [cell.text for cell in grid.rows[0]] == ["ConLE", "1.5e-07", "3", "True"]
-    assert [cell.text for cell in grid.rows[1]] == ["mine", "", "", "False"]
-    assert grid.rows[0][2].value == 3
-
-
-def test_curves_side_by_side():
-    rows = pd.DataFrame(
-        {
-            "dataset": "A",
-            "setting": [1.0, 5.0, 1.0, 5.0],
-            "measure": ["clark", "clark", "cosine", "cosine"],
-            "mean": [0.1, 0.2, 0.3, 0.4],
-            "std": [0.01, np.nan, 0.03, 0.04],
-        }
-    )
-    table = tables.curve_table(rows, "setting", "measure")
-    assert table.columns.tolist() == ["dataset", "setting", "clark", "cosine"]
-    assert table.iloc[1].tolist() == ["A", 5.0, "0.2000", "0.4000 ± 0.0400"]
 
 
 def test_a_learner_against_the_same_on_the_true_distributions():

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing but itself."""
+"""The report as one HTML page without references to other files."""
 
 import base64
 from collections.abc import Mapping
@@ -18,15 +18,7 @@ from conle.reporting.tables import against_the_truth
 FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
 PAGE_TABLES = ("missing", "comparison", *TABLES)
 # Tables that the page shows as they are.
-PLAIN_TABLES = (
-    "wins",
-    "table2",
-    "comparison",
-    "friedman",
-    "wilcoxon",
-    "contributions",
-    "missing",
-)
+PLAIN_TABLES = ["wins", "table2", "comparison", "friedman", "wilcoxon", "contributions", "missing"]
 
 
 def render_page(

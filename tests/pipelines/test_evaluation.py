@@ -52,7 +52,7 @@ def test_what_was_fitted_is_taken_from_the_recovery():
     [
         {"protocol": "transductive"},
         {"fold": [1, 1, 1, 1]},
-        # As many folds, of another seed.
+        # Folds of another seed.
         {"sample": [2, 1, 0, 3]},
     ],
 )
@@ -102,6 +102,13 @@ def test_cells_without_scores_are_missing_for_a_reason():
         ["Toy", "fcm", "no run has recovered them"],
         ["Toy", "glle", "of another seed"],
     ]
+
+
+def test_results_without_a_cell_say_so(caplog):
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
+    results = collect_results(scores, None, cells=CELLS)
+    assert set(results["method"]) == {"uniform"}
+    assert "Not in the results, no run has recovered them: Toy: conle" in caplog.text
 
 
 def test_nothing_recovered_is_an_error():

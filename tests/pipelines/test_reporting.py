@@ -92,7 +92,7 @@ def test_scores_of_an_earlier_version_are_missing():
 
 @pytest.mark.parametrize("empty", [False, True])
 def test_from_scores_to_every_exhibit(empty):
-    """An empty catalog makes empty tables and says so, as every other."""
+    """An empty catalog makes empty tables, and exhibits that say so."""
     methods = ("conle", "lp", "km")
     cells = [(dataset, method) for dataset in DATASETS for method in methods]
     found = {

@@ -1,33 +1,7 @@
 import numpy as np
 import pandas as pd
-import pytest
 
 from conle.reporting import grids, tables
-
-SUMMARY = pd.DataFrame(
-    [
-        # KL of the first two rounds to the same third decimal.
-        ("A", "conle", "kl_divergence", 0.0304, 0.01),
-        ("A", "lp", "kl_divergence", 0.0301, 0.01),
-        ("A", "label_posterior", "kl_divergence", 0.0500, 0.01),
-        ("A", "conle", "cosine", 0.96, 0.01),
-        ("A", "lp", "cosine", 0.94, 0.01),
-        ("A", "label_posterior", "cosine", 0.98, 0.01),
-        ("B", "conle", "kl_divergence", 0.10, 0.05),
-        ("B", "label_posterior", "kl_divergence", 0.08, 0.05),
-    ],
-    columns=["dataset", "method", "measure", "mean", "std"],
-).assign(folds=4, fitted_on=lambda rows: np.where(rows["method"] == "lp", "all", "training_folds"))
-COMPARISON = pd.DataFrame(
-    [("A", "lp", "cosine", 0.95, -0.01, "odd"), ("A", "conle", "cosine", 0.95, 0.01, None)],
-    columns=["dataset", "method", "measure", "published", "difference", "suspect"],
-).assign(compared_with=lambda rows: rows["measure"])
-METHODS = ("conle", "lp", "label_posterior")
-
-
-@pytest.fixture
-def recovery():
-    return tables.recovery_table(SUMMARY, COMPARISON, METHODS)
 
 
 def test_one_measure_as_the_paper_shows_it(recovery):

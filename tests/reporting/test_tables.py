@@ -5,31 +5,6 @@ import pytest
 from conle.core.measures import MEASURES
 from conle.reporting import tables
 
-SUMMARY = pd.DataFrame(
-    [
-        # KL of the first two rounds to the same third decimal.
-        ("A", "conle", "kl_divergence", 0.0304, 0.01),
-        ("A", "lp", "kl_divergence", 0.0301, 0.01),
-        ("A", "label_posterior", "kl_divergence", 0.0500, 0.01),
-        ("A", "conle", "cosine", 0.96, 0.01),
-        ("A", "lp", "cosine", 0.94, 0.01),
-        ("A", "label_posterior", "cosine", 0.98, 0.01),
-        ("B", "conle", "kl_divergence", 0.10, 0.05),
-        ("B", "label_posterior", "kl_divergence", 0.08, 0.05),
-    ],
-    columns=["dataset", "method", "measure", "mean", "std"],
-).assign(folds=4, fitted_on=lambda rows: np.where(rows["method"] == "lp", "all", "training_folds"))
-COMPARISON = pd.DataFrame(
-    [("A", "lp", "cosine", 0.95, -0.01, "odd"), ("A", "conle", "cosine", 0.95, 0.01, None)],
-    columns=["dataset", "method", "measure", "published", "difference", "suspect"],
-).assign(compared_with=lambda rows: rows["measure"])
-METHODS = ("conle", "lp", "label_posterior")
-
-
-@pytest.fixture
-def recovery():
-    return tables.recovery_table(SUMMARY, COMPARISON, METHODS)
-
 
 def test_every_measure_has_its_formula():
     assert set(tables.FORMULAS) == set(MEASURES)
@@ -74,12 +49,12 @@ def test_published_values_stand_beside_their_cells(recovery):
     assert pd.isna(cells.loc[("A", "kl_divergence", "lp"), "published"])
 
 
-def test_a_published_value_stands_with_the_measure_that_it_is_of():
+def test_a_published_value_stands_with_the_measure_that_it_is_of(summary, comparison):
     other = "kl_divergence_reversed"
-    rows = SUMMARY[SUMMARY["measure"] == "kl_divergence"]
+    rows = summary[summary["measure"] == "kl_divergence"]
     summary = pd.concat([rows, rows.assign(measure=other, mean=0.2)])
-    comparison = COMPARISON[:1].assign(measure="kl_divergence", compared_with=other)
-    cells = tables.recovery_table(summary, comparison, METHODS)
+    comparison = comparison[:1].assign(measure="kl_divergence", compared_with=other)
+    cells = tables.recovery_table(summary, comparison, ("conle", "lp"))
     cells = cells.set_index(["dataset", "measure", "method"])
     assert pd.isna(cells.loc[("A", "kl_divergence", "lp"), "published"])
     assert cells.loc[("A", other, "lp"), "published"] == 0.95
@@ -99,7 +74,7 @@ def test_average_ranks(recovery):
     assert ranks.loc[("cosine", "lp"), "rank_among_the_papers"] == 2
     assert ranks.loc[("cosine", "lp"), "published"] == 4.76
     assert np.isnan(ranks.loc[("cosine", "label_posterior"), "rank_among_the_papers"])
-    # LP is missing on B: it is left out, and ConLE comes before it no more.
+    # LP is missing on B and left out, so the label posterior is ranked beside ConLE alone.
     both = tables.rank_table(recovery, published).set_index(["measure", "method"])
     assert (both["datasets"] == 2).all()
     assert ("cosine", "lp") not in both.index
@@ -111,7 +86,7 @@ def test_wins_over_the_published_conle(recovery):
         [
             ("A", "conle", "kl_divergence", 0.030),
             ("A", "conle", "cosine", 0.970),
-            # Lost by .01 by ConLE, whose standard error is .05 sqrt(1 / 4 + 1 / 3).
+            # ConLE is worse by .01; its standard error is .05 sqrt(1 / 4 + 1 / 3).
             ("B", "conle", "kl_divergence", 0.090),
             ("B", "lp", "kl_divergence", 0.5),
         ],

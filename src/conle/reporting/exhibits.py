@@ -1,8 +1,8 @@
 """The exhibits of the report, one row each.
 
-An exhibit has tables (CSV), a LaTeX source that shows them, and mostly a figure. `inputs` name
-entries of the catalog; an input with placeholders such as `{dataset}.statistics` stands for the
-entries of all datasets and reaches its function as a mapping. No function here reads a file.
+An exhibit has tables (CSV), LaTeX that shows them, and mostly a figure. Its inputs are names of
+catalog entries. An input with placeholders, such as `{dataset}.statistics`, stands for the entries
+of all datasets; functions take it as a mapping.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,9 +31,9 @@ class Table:
     """A table of the report, which the catalog holds as `report.<name>.csv`.
 
     Attributes:
-        name: of the catalog entry and the file.
-        function: takes the inputs, returns the table.
-        inputs: entries of the catalog.
+        name: part of the catalog entry and the file name.
+        function: takes the inputs and returns the table.
+        inputs: names of catalog entries.
     """
 
     name: str
@@ -50,16 +50,16 @@ class Exhibit:
     """An exhibit, which the catalog holds as `report.<name>.latex`, `.png` and `.svg`.
 
     Attributes:
-        name: of the catalog entries and the files.
-        caption: of the LaTeX tables.
-        label: of the LaTeX tables.
-        inputs: entries of the catalog.
-        grids: takes the inputs, returns the LaTeX tables, each with an addition to the caption.
-        figure: takes the inputs, returns the figure; None for an exhibit without one.
-        figure_caption: of the figure on the page.
+        name: part of the catalog entries and the file names.
+        caption: caption of the LaTeX tables.
+        label: label of the LaTeX tables.
+        inputs: names of catalog entries.
+        grids: takes the inputs and returns the LaTeX tables, each with an addition to the caption.
+        figure: takes the inputs and returns the figure; None for an exhibit without one.
+        figure_caption: caption of the figure on the page.
         tables: the tables that belong to the exhibit.
-        made_by: the pipeline that makes the inputs, where they are optional.
-        is_available: takes the inputs, tells whether a run has made them.
+        made_by: the pipeline that makes the inputs, if they are optional.
+        is_available: takes the inputs and tells whether a run has made them.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """Scores of recovered distributions, the results table and pictures."""
 
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from conle.core.measures import MEASURES, score
 from conle.errors import DataError
 from conle.methods.registry import TITLES
 from conle.reporting import figures
+
+logger = logging.getLogger(__name__)
 
 RESULT_COLUMNS = [
     "dataset",
@@ -61,8 +64,8 @@ def score_folds(
         label_distributions: the true distributions, samples x labels.
         logical_labels: the labels that the methods saw, samples x labels.
         recovered: columns protocol, fitted_on, repeat, fold, sample and one per label.
-        dataset: goes into the table.
-        cell: the method, or a variant of it; goes into the table as the method.
+        dataset: stands in the table.
+        cell: stands in the table as the method; the method, or a setting of it.
 
     Returns:
         One row per fold and measure, with the columns of the results table. `scored_on` is a
@@ -88,13 +91,14 @@ def collect_results(*scores: pd.DataFrame | None, cells: Sequence[tuple[str, str
     """Put the scores of all cells into one results table.
 
     Args:
-        scores: of every cell; empty where its recovery has failed, None where there was none.
-        cells: dataset and method of each.
+        scores: scores of every cell; empty where its recovery has failed, None without any.
+        cells: dataset and method of the scores.
 
     Raises:
         DataError: no cell has scores, or scores do not compare (`refuse_incomparable`).
     """
-    results, _ = collect_scores(dict(zip(cells, scores, strict=True)))
+    results, missing = collect_scores(dict(zip(cells, scores, strict=True)))
+    warn_missing(missing, "results")
     if results.empty:
         raise DataError(NOTHING_RECOVERED)
     refuse_incomparable(results)
@@ -109,10 +113,10 @@ def collect_scores(
     """Put the scores of cells into one tidy table, and list the cells without any.
 
     Args:
-        scores: by cell, its dataset and method; None where no run has recovered it, empty where
+        scores: scores by cell (dataset and method); None where no run has recovered it, empty where
             the recovery has failed.
-        costs: by cell; the `failure` of a cost is the reason why a cell has no scores.
-        unusable: reasons to leave out the scores of a cell.
+        costs: costs by cell; a failed recovery has its reason under `failure`.
+        unusable: by cell, a reason to leave out its scores.
 
     Returns:
         The results table, columns `RESULT_COLUMNS`, and the missing cells: dataset, method, reason.
@@ -131,6 +135,16 @@ def collect_scores(
     empty = pd.DataFrame(columns=RESULT_COLUMNS).astype({"value": float})
     results = pd.concat(found, ignore_index=True) if found else empty
     return results, pd.DataFrame(missing, columns=MISSING_COLUMNS)
+
+
+def warn_missing(missing: pd.DataFrame, place: str) -> None:
+    """Log the cells that are not in a place, by reason."""
+    for reason, rows in missing.groupby("reason", sort=False):
+        names = "; ".join(
+            f"{dataset}: {', '.join(methods)}"
+            for dataset, methods in rows.groupby("dataset", sort=False)["method"]
+        )
+        logger.warning("Not in the %s, %s: %s", place, reason, names)
 
 
 def refuse_incomparable(results: pd.DataFrame) -> None:

@@ -1,6 +1,5 @@
 """From the scores that runs have left in the catalog to tables and exhibits."""
 
-import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -10,13 +9,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from conle.methods.registry import POSTERIORS
-from conle.pipelines.evaluation.nodes import collect_scores
+from conle.pipelines.evaluation.nodes import collect_scores, warn_missing
 from conle.reporting import figures
 from conle.reporting.exhibits import EXHIBITS, REPORTED_METHODS, TABLES
 from conle.reporting.latex import latex_table
 from conle.reporting.page import FIGURES, PAGE_TABLES, render_page
-
-logger = logging.getLogger(__name__)
 
 COLLECTED = ("{dataset}.{method}.scores", "{dataset}.{method}.cost")
 OTHER_DATA = "of another seed or threshold than most others"
@@ -28,11 +25,11 @@ def collect_available(
     """Put the scores that the catalog holds into one results table, and log what is missing.
 
     Args:
-        protocol: of the report, as `repeats` and `folds`; scores of another one are left out.
-        repeats: repeats of the cross-validation.
-        folds: folds of a repeat.
-        entries: the catalog's entries of `COLLECTED`.
-        datasets: of the report.
+        protocol: "cross_validation" or "transductive"; scores of the other one are left out.
+        repeats: repeats of the cross-validation; scores of another number are left out.
+        folds: folds of a repeat; scores of another number are left out.
+        entries: the catalog entries of `COLLECTED`.
+        datasets: the datasets of the report.
 
     Returns:
         The results table, and the missing cells: dataset, method and reason.
@@ -43,12 +40,7 @@ def collect_available(
     missing = missing.sort_values(
         "reason", key=lambda reason: reason == OTHER_DATA, kind="stable", ignore_index=True
     )
-    for reason, rows in missing.groupby("reason", sort=False):
-        names = "; ".join(
-            f"{dataset}: {', '.join(own)}"
-            for dataset, own in rows.groupby("dataset", sort=False)["method"]
-        )
-        logger.warning("Not in the report, %s: %s", reason, names)
+    warn_missing(missing, "report")
     return results, missing
 
 
@@ -89,9 +81,9 @@ def tabulate(*entries: Any, name: str, datasets: Sequence[str]) -> pd.DataFrame:
     """Make a table of the report.
 
     Args:
-        entries: the catalog's entries of the table's inputs.
+        entries: the catalog entries of the table's inputs.
         name: a key of `TABLES`.
-        datasets: of the report.
+        datasets: the datasets of the report.
     """
     table = TABLES[name]
     return table.function(*gather(entries, table.inputs, datasets))
@@ -101,13 +93,13 @@ def present(*entries: Any, name: str, datasets: Sequence[str]) -> tuple[str, Fig
     """Present an exhibit as LaTeX and as a figure.
 
     Args:
-        entries: the catalog's entries of the exhibit's inputs.
+        entries: the catalog entries of the exhibit's inputs.
         name: a key of `EXHIBITS`.
-        datasets: of the report.
+        datasets: the datasets of the report.
 
     Returns:
-        LaTeX source; and for an exhibit with a figure, the figure of Matplotlib and its SVG text.
-        If no run has made the inputs, both say so.
+        LaTeX source, and for an exhibit with a figure also the figure and its SVG text. If no run
+        has made the inputs, they say so.
     """
     exhibit = EXHIBITS[name]
     inputs = list(gather(entries, exhibit.inputs, datasets))
@@ -135,14 +127,14 @@ def write_page(
 
 
 def entry_names(name: str, datasets: Sequence[str]) -> dict[tuple[str, ...], str]:
-    """The entries of the catalog that a name with placeholders stands for.
+    """The catalog entries that an input stands for.
 
     Args:
-        name: may have the placeholders {dataset}, {method} and {decoder}.
-        datasets: of the report.
+        name: an input, which may have the placeholders {dataset}, {method} and {decoder}.
+        datasets: the datasets of the report.
 
     Returns:
-        Names by the values of the placeholders; a name without any stands for itself.
+        Names by the values of the placeholders; an input without placeholders is itself a name.
     """
     values = {"dataset": datasets, "method": REPORTED_METHODS, "decoder": POSTERIORS}
     used = [place for place in values if f"{{{place}}}" in name]
@@ -153,9 +145,9 @@ def entry_names(name: str, datasets: Sequence[str]) -> dict[tuple[str, ...], str
 
 
 def gather(entries: Sequence[Any], inputs: Sequence[str], datasets: Sequence[str]) -> Iterator[Any]:
-    """Give every input its entry, or a mapping of its entries if it has placeholders.
+    """Yield the entry of every input, or a mapping of entries if the input has placeholders.
 
-    Keys of a mapping are datasets, or a dataset and method.
+    Keys of a mapping are datasets, or pairs of a dataset and a method.
     """
     remaining = iter(entries)
     for name in inputs:

@@ -53,27 +53,24 @@ def unusable_scores(
     seed and threshold as most others of the dataset (`scored_on`).
     """
     expected = set(product(range(1, repeats + 1), range(1, folds + 1)))
-    reasons = {}
-    scored_on: dict[str, Counter[str]] = {}
-    for (dataset, method), own in scores.items():
+    reasons, usable = {}, {}
+    for cell, own in scores.items():
         if own is None or own.empty:
             continue
         scored = set(zip(own["repeat"], own["fold"], strict=True))
         if "scored_on" not in own:
-            reasons[dataset, method] = "scored by an earlier version of this project"
+            reasons[cell] = "scored by an earlier version of this project"
         elif set(own["protocol"]) != {protocol} or scored != expected:
-            reasons[dataset, method] = (
+            reasons[cell] = (
                 f"recovered under {'/'.join(sorted(set(own['protocol'])))} on {len(scored)} folds; "
                 f"this report is of {protocol} on {repeats} x {folds} folds"
             )
         else:
-            scored_on.setdefault(dataset, Counter())[own["scored_on"].iloc[0]] += 1
-    usual = {dataset: counts.most_common(1)[0][0] for dataset, counts in scored_on.items()}
-    for (dataset, method), own in scores.items():
-        if own is None or own.empty or (dataset, method) in reasons:
-            continue
-        if own["scored_on"].iloc[0] != usual[dataset]:
-            reasons[dataset, method] = OTHER_DATA
+            usable[cell] = own["scored_on"].iloc[0]
+    for cell, data in usable.items():
+        counts = Counter(own for (dataset, _), own in usable.items() if dataset == cell[0])
+        if data != counts.most_common(1)[0][0]:
+            reasons[cell] = OTHER_DATA
     return reasons
 
 

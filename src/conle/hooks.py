@@ -27,12 +27,11 @@ from kedro.pipeline import Node, Pipeline
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from conle.core.measures import MEASURES
 from conle.data.atomic import PARTIAL, partial_name, remove_left_over
 from conle.data.optional import IfThere
 from conle.data.provenance import git_commit
 from conle.errors import FailedCellsError, ParameterError, RawFileError
-from conle.methods.registry import METHODS, RUN_SETTINGS, TITLES, make_enhancer, suggestion
+from conle.methods.registry import METHODS, RUN_SETTINGS, make_enhancer, suggestion
 from conle.options import (
     PAPER_DATASETS,
     ClusterOptions,
@@ -41,6 +40,7 @@ from conle.options import (
     set_run_parameters,
 )
 from conle.process_identity import is_alive, this_process
+from conle.reporting.console import checks_table, summary_table
 
 logger = logging.getLogger(__name__)
 
@@ -761,50 +761,6 @@ class RunReport:
                 f"mlflow ui --backend-store-uri {_shortened(mlflow.get_tracking_uri(), project)}"
             )
         console.print("\n".join(lines), highlight=False, soft_wrap=True)
-
-
-def summary_table(summary: pd.DataFrame) -> Any:
-    """The summary as a table for the terminal: mean and standard deviation, best in bold."""
-    from rich.table import Table
-
-    table = Table(title="Recovery: mean ± standard deviation over the folds, best in bold")
-    table.add_column("dataset")
-    table.add_column("method")
-    for measure in MEASURES.values():
-        table.add_column(f"{measure.title} {measure.arrow}", justify="right")
-    marked = False
-    for dataset, rows in summary.groupby("dataset", sort=False):
-        cells = rows.set_index(["method", "measure"])
-        means = rows.pivot(index="method", columns="measure", values="mean")
-        best = {
-            name: means[name].max() if measure.larger_is_better else means[name].min()
-            for name, measure in MEASURES.items()
-        }
-        for method in rows["method"].unique():
-            values = []
-            for name in MEASURES:
-                mean, std = cells.loc[(method, name), ["mean", "std"]]
-                text = f"{mean:.4f}" + ("" if pd.isna(std) else f" ± {std:.4f}")
-                values.append(f"[bold]{text}[/bold]" if mean == best[name] else text)
-            on_all = (rows.loc[rows["method"] == method, "fitted_on"] == "all").any()
-            marked |= on_all
-            table.add_row(dataset, TITLES[method] + (" *" if on_all else ""), *values)
-        table.add_section()
-    if marked:
-        table.caption = "* fitted to all rows, the scored ones included"
-    return table
-
-
-def checks_table(checks: pd.DataFrame) -> Any:
-    """The checks of enhanced labels as a table for the terminal."""
-    from rich.table import Table
-
-    table = Table(title="Enhanced labels")
-    table.add_column("check")
-    table.add_column("", justify="right")
-    for row in checks.itertuples():
-        table.add_row(row.check, f"{row.value:.{0 if row.value.is_integer() else 4}f}")
-    return table
 
 
 def read_by_hooks(node: Node) -> set[str]:

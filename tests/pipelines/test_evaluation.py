@@ -6,6 +6,7 @@ from conle.errors import DataError
 from conle.pipelines.evaluation.nodes import (
     RESULT_COLUMNS,
     collect_results,
+    collect_scores,
     compare_with_published,
     draw_recovery,
     draw_training_curves,
@@ -14,6 +15,7 @@ from conle.pipelines.evaluation.nodes import (
 )
 
 TRUE = pd.DataFrame([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8], [0.6, 0.4]], columns=["a", "b"])
+CELLS = (("Toy", "uniform"), ("Toy", "conle"))
 LOGICAL = pd.DataFrame([[1, 1], [1, 0], [0, 1], [1, 0]], columns=["a", "b"])
 RECOVERED = pd.DataFrame(
     {
@@ -50,7 +52,7 @@ def test_what_was_fitted_is_taken_from_the_recovery():
     [
         {"protocol": "transductive"},
         {"fold": [1, 1, 1, 1]},
-        # As many folds, of another seed.
+        # Folds of another seed.
         {"sample": [2, 1, 0, 3]},
     ],
 )
@@ -62,7 +64,7 @@ def test_runs_that_do_not_compare_are_refused(other):
     with pytest.raises(
         DataError, match="Toy: the catalog holds scores of runs that do not compare"
     ):
-        collect_results(*scores)
+        collect_results(*scores, cells=CELLS)
 
 
 def test_scores_on_other_logical_labels_do_not_compare():
@@ -72,7 +74,7 @@ def test_scores_on_other_logical_labels_do_not_compare():
         score_folds(TRUE, others, RECOVERED, dataset="Toy", cell="conle"),
     ]
     with pytest.raises(DataError, match="seed and threshold too"):
-        collect_results(*scores)
+        collect_results(*scores, cells=CELLS)
 
 
 def test_scores_of_an_earlier_version_are_refused():
@@ -80,7 +82,39 @@ def test_scores_of_an_earlier_version_are_refused():
     old = new.drop(columns="scored_on").assign(method="conle")
     for scores in ([new, old], [old]):
         with pytest.raises(DataError, match="of an earlier version"):
-            collect_results(*scores)
+            collect_results(*scores, cells=CELLS[: len(scores)])
+
+
+def test_cells_without_scores_are_missing_for_a_reason():
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
+    cells = {("Toy", name): scores[:0] for name in ("conle", "lp", "km")}
+    cells |= {("Toy", "uniform"): scores, ("Toy", "fcm"): None, ("Toy", "glle"): scores}
+    results, missing = collect_scores(
+        cells,
+        {("Toy", "conle"): {"failure": "too wide"}, ("Toy", "lp"): None},
+        {("Toy", "glle"): "of another seed"},
+    )
+    pd.testing.assert_frame_equal(results, scores)
+    assert missing.to_numpy().tolist() == [
+        ["Toy", "conle", "failed: too wide"],
+        ["Toy", "lp", "failed: the log says why"],
+        ["Toy", "km", "failed: the log says why"],
+        ["Toy", "fcm", "no run has recovered them"],
+        ["Toy", "glle", "of another seed"],
+    ]
+
+
+def test_results_without_a_cell_say_so(caplog):
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
+    results = collect_results(scores, None, cells=CELLS)
+    assert set(results["method"]) == {"uniform"}
+    assert "Not in the results, no run has recovered them: Toy: conle" in caplog.text
+
+
+def test_nothing_recovered_is_an_error():
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")[:0]
+    with pytest.raises(DataError, match="nothing was recovered"):
+        collect_results(scores, None, cells=CELLS)
 
 
 def test_summary_is_mean_and_standard_deviation_over_folds():
@@ -88,7 +122,7 @@ def test_summary_is_mean_and_standard_deviation_over_folds():
         score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell=method)
         for method in ("uniform", "conle")
     ]
-    results = collect_results(*scores)
+    results = collect_results(*scores, cells=CELLS)
     assert len(results) == 2 * 2 * 7
     summary = summarise(results).set_index(["method", "measure"])
     row = summary.loc[("conle", "chebyshev")]

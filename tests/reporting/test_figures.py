@@ -63,7 +63,7 @@ def test_costs_can_be_read(datasets, methods):
         ],
         columns=["dataset", "method", "seconds", "peak_memory_mib"],
     )
-    # One that failed.
+    # A failed cell has no cost.
     figure = cost_map(cost[1:] if len(cost) > 1 else cost)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

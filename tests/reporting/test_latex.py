@@ -1,12 +1,12 @@
+from conle.reporting.grids import Entry, Grid
 from conle.reporting.latex import latex_table
-from conle.reporting.tables import Cell, Grid
 
 
 def test_a_table_ready_to_paste():
     grid = Grid(
         ["dataset", "KL ↓"],
-        [[Cell("Yeast_dtt"), Cell("0.1 ± 0.2", best=True)]],
-        [[Cell("average rank"), Cell("1.00")]],
+        [[Entry("Yeast_dtt"), Entry("0.1 ± 0.2", best=True)]],
+        [[Entry("average rank"), Entry("1.00")]],
     )
     source = latex_table([("KL_x", grid)], "Recovery 100 %", "recovery")
     for line in (
@@ -24,19 +24,19 @@ def test_a_table_ready_to_paste():
 
 
 def test_several_tables_have_labels_of_their_own():
-    grid = Grid(["a"], [[Cell("1")]])
+    grid = Grid(["a"], [[Entry("1")]])
     source = latex_table([("x", grid), ("y", grid)], "Both", "both")
     assert r"\label{both:1}" in source
     assert r"\label{both:2}" in source
 
 
 def test_symbols_are_commands():
-    source = latex_table([("", Grid(["f"], [[Cell("√ Σ (d − p)² · –")]]))], "", "f")
+    source = latex_table([("", Grid(["f"], [[Entry("√ Σ (d − p)² · –")]]))], "", "f")
     assert source.isascii()
 
 
 def test_a_long_table_goes_over_pages():
-    grid = Grid(["a"], [[Cell(str(number), best=number == 3)] for number in range(50)])
+    grid = Grid(["a"], [[Entry(str(number), best=number == 3)] for number in range(50)])
     source = latex_table([("", grid)], "Long", "long")
     assert r"\begin{longtable}" in source
     assert r"\caption{Long}" in source
@@ -46,7 +46,7 @@ def test_a_long_table_goes_over_pages():
 
 def test_a_wide_table_shrinks_to_the_width_of_the_text():
     source = latex_table(
-        [("", Grid(["|d − p|", *"abcdefghij"], [[Cell("1")] * 11]))], "Wide", "wide"
+        [("", Grid(["|d − p|", *"abcdefghij"], [[Entry("1")] * 11]))], "Wide", "wide"
     )
     assert "\\resizebox{\\textwidth}{!}{%\n\\begin{tabular}" in source
     assert r"\end{tabular}}" in source

@@ -6,7 +6,7 @@ import pytest
 from conle.core.measures import MEASURES
 from conle.methods.registry import METHODS
 from conle.reporting import posterior, statistics, tables
-from conle.reporting.page import FIGURES, render_page
+from conle.reporting.page import FIGURES, PAGE_TABLES, render_page
 
 VOID = {"meta", "link", "img", "br"}
 
@@ -62,22 +62,22 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
     ranks = pd.DataFrame({"method": ["conle"], "measure": ["clark"], "average_rank": [1.0]})
     sizes = pd.DataFrame(columns=["dataset", *tables.SIZES])
     table3 = tables.recovery_table(summary, comparison, methods)
-    return {
-        "parameters": {
-            "protocol": "cross_validation",
-            "repeats": 1,
-            "folds": 10,
-            "seed": 7,
-            "threshold": 0.5,
-        },
-        "environment": {"git commit": "abc", "torch": "2.13"},
+    found = {
         "missing": pd.DataFrame(
             {"dataset": ["SJAFFE"], "method": ["conle_h"], "reason": ["no run"]}
         ),
         "comparison": comparison,
         "table1": tables.dataset_table(
-            [{"dataset": "SJAFFE", "examples": 2, "features": 1, "labels": 2, "sha256": "f00d"}],
             sizes,
+            {
+                "SJAFFE": {
+                    "dataset": "SJAFFE",
+                    "examples": 2,
+                    "features": 1,
+                    "labels": 2,
+                    "sha256": "f00d",
+                }
+            },
         ),
         "table2": tables.measure_table(),
         "table3": table3,
@@ -86,11 +86,22 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
         "wins": tables.wins_table(table3, published, folds=10),
         "friedman": statistics.friedman_table(table3),
         "wilcoxon": statistics.wilcoxon_table(table3),
-        "examination": posterior.examination_table([], {}, {}),
+        "examination": posterior.examination_table({}, {}, {}),
         "contributions": posterior.contribution_table(table3),
+        "cost": tables.cost_table({}),
+    }
+    return {
+        "parameters": {
+            "protocol": "cross_validation",
+            "repeats": 1,
+            "folds": 10,
+            "seed": 7,
+            "threshold": 0.5,
+        },
+        "provenance": {"git commit": "abc", "torch": "2.13"},
         "predictive": None,
-        "cost": tables.cost_table([]),
-        **{f"{name}_figure": f"<svg>{name}</svg>" for name in FIGURES},
+        "tables": {name: found[name] for name in PAGE_TABLES},
+        "svgs": {name: f"<svg>{name}</svg>" for name in FIGURES},
     }
 
 

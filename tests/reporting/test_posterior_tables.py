@@ -15,7 +15,7 @@ def test_examination():
         "chosen": "posterior_pca",
         "log_likelihood": {"conle_posterior": -2.0, "posterior_pca": -1.0},
     }
-    agreement = pd.DataFrame(
+    diagnostics = pd.DataFrame(
         {
             "start_levels": ["one"] * 3 + ["different"] * 3,
             "r_hat": [1.0, 1.1, 1.3, 1.0, 1.5, 3.0],
@@ -30,11 +30,13 @@ def test_examination():
             "high": [0.2, 0.4, 0.4, 0.4],
         }
     )
-    cells = {("A", "conle_posterior"): agreement, ("A", "posterior_pca"): agreement}
-    cells |= {("B", "conle_posterior"): agreement, ("C", "conle_posterior"): None}
+    cells = {("A", "conle_posterior"): diagnostics, ("A", "posterior_pca"): diagnostics}
+    cells |= {("B", "conle_posterior"): diagnostics, ("C", "conle_posterior"): None}
     coverages = dict.fromkeys(cells, coverage)
-    table = examination_table([choice, None, choice | {"dataset": "C"}], cells, coverages)
-    # B has no choice, C no draws.
+    table = examination_table(
+        {"A": choice, "B": None, "C": choice | {"dataset": "C"}}, cells, coverages
+    )
+    # B has no choice and C has no draws.
     assert table[["dataset", "method", "log_likelihood", "chosen"]].to_numpy().tolist() == [
         ["A", "conle_posterior", -2.0, ""],
         ["A", "posterior_pca", -1.0, "yes"],

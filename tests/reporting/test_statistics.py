@@ -11,7 +11,7 @@ NOTHING = pd.DataFrame(
 
 
 def recovery(values, measure="kl_divergence"):
-    """Of a table datasets x (conle, lp, km)."""
+    """Table 3 of means, datasets x (conle, lp, km)."""
     rows = [
         (f"D{number}", method, measure, value)
         for number, row in enumerate(values)

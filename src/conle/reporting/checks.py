@@ -1,13 +1,12 @@
-"""What can be said of enhanced labels without knowing the true distributions."""
-
-import base64
+"""Checks of enhanced labels for which the true distributions are not needed."""
 
 import numpy as np
 import pandas as pd
 
 from conle.core.binarisation import binarise
-from conle.reporting import tables
-from conle.reporting.page import fill_template
+from conle.reporting import figures
+from conle.reporting.grids import grid_of
+from conle.reporting.page import as_base64, fill_template
 
 EXAMPLES = 6
 MOST_LABELS_SHOWN = 12
@@ -16,18 +15,18 @@ MOST_LABELS_SHOWN = 12
 def check_table(
     distributions: pd.DataFrame, logical_labels: pd.DataFrame, threshold: float
 ) -> pd.DataFrame:
-    """Facts of all samples.
+    """Checks of all samples together.
 
     Args:
         distributions: D, samples x labels.
         logical_labels: L, samples x labels.
-        threshold: T of a binarisation.
+        threshold: T of the binarisation that D is compared with.
 
     Returns:
-        Columns check and value: samples, labels; in how many samples a relevant label ranks below
-        an irrelevant one, and how many of all such pairs do; how many samples binarise to their
-        logical labels; the entropy of the distributions (divided by that of the uniform one); the
-        mean mass of the relevant labels.
+        Columns check and value. The checks count the samples and labels, the samples and the pairs
+        in which a relevant label ranks below an irrelevant one, and the samples that binarise to
+        their logical labels. They give the entropy of the distributions (1 is uniform) and the mean
+        mass of the relevant labels.
     """
     D, relevant = distributions.to_numpy(), logical_labels.to_numpy() == 1
     smallest = np.where(relevant, D, np.inf).min(axis=1)
@@ -55,11 +54,11 @@ def check_table(
 
 
 def label_table(distributions: pd.DataFrame, logical_labels: pd.DataFrame) -> pd.DataFrame:
-    """Facts of every label.
+    """Checks of every label.
 
     Returns:
         Columns label, relevant_share (of the samples), degree_where_relevant and
-        degree_where_irrelevant (means; empty where there are no such samples).
+        degree_where_irrelevant (mean degrees; empty where there are no such samples).
     """
     relevant = logical_labels == 1
     return pd.DataFrame(
@@ -73,7 +72,7 @@ def label_table(distributions: pd.DataFrame, logical_labels: pd.DataFrame) -> pd
 
 
 def entropies(distributions: pd.DataFrame) -> np.ndarray:
-    """The entropy of every distribution, divided by that of the uniform one."""
+    """The entropy of every distribution, from 0 to 1 (the uniform distribution)."""
     D = distributions.to_numpy()
     terms = np.where(D > 0, D * np.log(np.where(D > 0, D, 1.0)), 0.0)
     return -terms.sum(axis=1) / np.log(D.shape[1])
@@ -82,15 +81,16 @@ def entropies(distributions: pd.DataFrame) -> np.ndarray:
 def render_checks(
     distributions: pd.DataFrame, logical_labels: pd.DataFrame, threshold: float
 ) -> tuple[str, pd.DataFrame]:
-    """The checks as a page that needs nothing but itself, and their table.
+    """Put the checks on an HTML page without references to other files.
 
     Args:
         distributions: D, samples x labels.
         logical_labels: L, samples x labels.
-        threshold: T of a binarisation.
-    """
-    from conle.reporting import figures
+        threshold: T of the binarisation that D is compared with.
 
+    Returns:
+        The page, and the result of `check_table`.
+    """
     checks = check_table(distributions, logical_labels, threshold)
     examples = np.unique(np.linspace(0, len(distributions) - 1, EXAMPLES).astype(int))
     pictures = {
@@ -101,11 +101,8 @@ def render_checks(
     }
     page = fill_template(
         "checks.html.j2",
-        checks=tables.grid_of(checks),
-        labels=tables.grid_of(label_table(distributions, logical_labels)),
-        pictures={
-            name: base64.b64encode(figures.as_svg(figure).encode()).decode()
-            for name, figure in pictures.items()
-        },
+        checks=grid_of(checks),
+        labels=grid_of(label_table(distributions, logical_labels)),
+        pictures={name: as_base64(figures.as_svg(figure)) for name, figure in pictures.items()},
     )
     return page, checks

@@ -1,10 +1,10 @@
-"""Tables as LaTeX, to paste into a document that uses booktabs, longtable and graphicx."""
+"""Tables as LaTeX for documents that use booktabs, longtable and graphicx."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
-from conle.reporting.tables import Grid
+from conle.reporting.grids import Grid
 
 SYMBOLS = {
     "±": r"$\pm$",
@@ -19,7 +19,7 @@ SYMBOLS = {
     "λ": r"$\lambda$",
     "|": "$|$",
 }
-# A longer table goes over pages, a wider one shrinks to the width of the text.
+# A longer table runs over several pages; a wider one shrinks to the width of the text.
 MOST_ROWS, MOST_COLUMNS = 40, 8
 
 
@@ -27,22 +27,22 @@ def latex_table(grids: Sequence[tuple[str, Grid]], caption: str, label: str) -> 
     """A table environment with booktabs rules for each grid; a longtable where it is long.
 
     Args:
-        grids: the tables, each with what is added to the caption.
-        caption: of all of them.
-        label: to refer to them; numbered where there are several.
+        grids: the tables, each with a text that is added to its caption.
+        caption: the start of every caption.
+        label: the label of the table; numbered where there are several.
 
     Returns:
-        LaTeX source. Special characters are escaped, the best cells bold.
+        LaTeX source. Special characters are escaped, and the best entries are bold.
     """
     tables = []
     for number, (part, grid) in enumerate(grids, 1):
         rows = [*grid.rows, *grid.footer]
         text = pd.DataFrame(
-            [[cell.text for cell in row] for row in rows], columns=list(grid.headings)
+            [[entry.text for entry in row] for row in rows], columns=list(grid.headings)
         )
         style = text.style.hide(axis="index").format(escape="latex")
         style = style.format_index(escape="latex", axis=1)
-        bold = [["textbf:--rwrap;" if cell.best else "" for cell in row] for row in rows]
+        bold = [["textbf:--rwrap;" if entry.best else "" for entry in row] for row in rows]
         style = style.apply(
             lambda _, bold=bold, text=text: pd.DataFrame(
                 bold, index=text.index, columns=text.columns

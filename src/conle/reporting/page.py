@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing but itself."""
+"""The report as one HTML page without references to other files."""
 
 import base64
 from collections.abc import Mapping
@@ -8,76 +8,47 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from conle.core.measures import MEASURES
 from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
-from conle.reporting import statistics, tables
+from conle.reporting import statistics
+from conle.reporting.exhibits import EXHIBITS, TABLES
+from conle.reporting.grids import curve_grid, grid_of, recovery_grids
 from conle.reporting.posterior import mean_contributions
+from conle.reporting.tables import against_the_truth
 
-FIGURES = (
-    "table1",
-    "table2",
-    "table3",
-    "table4",
-    "posterior",
-    "tests",
-    "figure3",
-    "figure4",
-    "predictive",
-    "cost",
-)
+FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
+PAGE_TABLES = ("missing", "comparison", *TABLES)
+# Tables that the page shows as they are.
+PLAIN_TABLES = ["wins", "table2", "comparison", "friedman", "wilcoxon", "contributions", "missing"]
 
 
 def render_page(
-    *,
     parameters: Mapping[str, Any],
-    environment: Mapping[str, str],
-    missing: pd.DataFrame,
-    comparison: pd.DataFrame,
-    table1: pd.DataFrame,
-    table2: pd.DataFrame,
-    table3: pd.DataFrame,
-    table4: pd.DataFrame,
-    ranks: pd.DataFrame,
-    wins: pd.DataFrame,
-    friedman: pd.DataFrame,
-    wilcoxon: pd.DataFrame,
-    examination: pd.DataFrame,
-    contributions: pd.DataFrame,
+    provenance: Mapping[str, str],
     predictive: pd.DataFrame | None,
-    cost: pd.DataFrame,
-    **figures: str,
+    tables: Mapping[str, pd.DataFrame],
+    svgs: Mapping[str, str],
 ) -> str:
     """Put the tables and figures on a page, the summary first.
 
     Args:
-        parameters: of the run.
-        environment: commit and versions.
-        missing: cells that are not in the tables, with the reason.
-        comparison: published cells beside measured ones.
-        table1: datasets.
-        table2: measures.
-        table3: recovery.
-        table4: ablations.
-        ranks: average ranks.
-        wins: cells at least as good as the published ConLE.
-        friedman: Friedman's tests.
-        wilcoxon: Wilcoxon's tests.
-        examination: of the posterior decoders on held-out samples.
-        contributions: of the features to them.
-        predictive: of the learner trained on recovered distributions; None where there is none.
-        cost: seconds and memory.
-        figures: SVG texts, named <exhibit>_figure.
+        parameters: the parameters of the run.
+        provenance: the commit and the versions of packages.
+        predictive: scores of a learner on recovered distributions; None where no run has any.
+        tables: the tables in `PAGE_TABLES`, by name.
+        svgs: the figures of the exhibits in `FIGURES`, by name.
 
     Returns:
-        HTML.
+        An HTML page without references to other files.
     """
+    table3, table4, wins = tables["table3"], tables["table4"], tables["wins"]
+    comparison, ranks = tables["comparison"], tables["ranks"]
     return fill_template(
         "report.html.j2",
         datasets=list(dict.fromkeys(table3["dataset"])),
         parameters=parameters,
         configuration=yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True),
-        environment=environment,
-        checksums=table1[["dataset", "sha256"]].itertuples(index=False, name=None),
+        provenance=provenance,
+        checksums=tables["table1"][["dataset", "sha256"]].itertuples(index=False, name=None),
         wins={row.method: row for row in wins.itertuples()},
         titles=TITLES,
         behind=[
@@ -88,7 +59,7 @@ def render_page(
             and row.better_than_label_posterior < row.cells_beside_it / 2
         ],
         has_decoders=table3["method"].isin(POSTERIORS).any(),
-        mean_contributions=mean_contributions(contributions),
+        mean_contributions=mean_contributions(tables["contributions"]),
         ablation_wins=_ablation_wins(table4),
         suspects=int(comparison["suspect"].notna().sum()),
         any_on_all=bool((table3["fitted_on"] == "all").any()),
@@ -96,31 +67,30 @@ def render_page(
         left_out=statistics.left_out(table3),
         compared=int(ranks["datasets"].max()) if len(ranks) else 0,
         grids={
-            "wins": tables.grid_of(wins),
-            "table1": tables.grid_of(table1.drop(columns="sha256")),
-            "table2": tables.grid_of(table2),
-            "comparison": tables.grid_of(comparison),
-            "friedman": tables.grid_of(friedman),
-            "wilcoxon": tables.grid_of(wilcoxon),
-            "examination": tables.grid_of(examination, 3),
-            "contributions": tables.grid_of(contributions),
+            **{name: grid_of(tables[name]) for name in PLAIN_TABLES},
+            "table1": grid_of(tables["table1"].drop(columns="sha256")),
+            "examination": grid_of(tables["examination"], 3),
+            "cost": grid_of(tables["cost"], 1),
             "predictive": None
             if predictive is None
-            else tables.grid_of(tables.curve_table(predictive, "method", "measure")),
-            "cost": tables.grid_of(cost, 1),
-            "missing": tables.grid_of(missing),
+            else curve_grid(predictive, "method", "measure"),
         },
-        against_the_truth={} if predictive is None else tables.against_the_truth(predictive),
-        table3=_by_measure(table3, ranks),
-        table4=_by_measure(table4),
-        figures={
-            name: base64.b64encode(figures[f"{name}_figure"].encode()).decode() for name in FIGURES
-        },
+        against_the_truth={} if predictive is None else against_the_truth(predictive),
+        table3=recovery_grids(table3, ranks),
+        table4=recovery_grids(table4),
+        figures={name: as_base64(svgs[name]) for name in FIGURES},
+        captions={name: EXHIBITS[name].figure_caption for name in FIGURES},
     )
 
 
 def fill_template(name: str, **values: Any) -> str:
-    """A page from a template; a value that it misses is an error, and all text is escaped."""
+    """Fill a template of this package.
+
+    Text is escaped.
+
+    Raises:
+        jinja2.UndefinedError: the template uses a value that is not given.
+    """
     environment = Environment(
         loader=PackageLoader("conle.reporting", "templates"),
         autoescape=True,
@@ -131,21 +101,14 @@ def fill_template(name: str, **values: Any) -> str:
     return environment.get_template(name).render(**values)
 
 
+def as_base64(svg: str) -> str:
+    """An SVG text as a page embeds it."""
+    return base64.b64encode(svg.encode()).decode()
+
+
 def _ablation_wins(table4: pd.DataFrame) -> tuple[int, int]:
-    """In how many cells ConLE is at least as good as its ablations, and of how many."""
+    """Count the means of ConLE that are at least as good as its ablations, and all its means."""
     ranks = table4.pivot(index=["dataset", "measure"], columns="method", values="rank")
     ranks = ranks.reindex(columns=["conle", *ABLATIONS]).dropna()
     best = ranks[list(ABLATIONS)].min(axis=1)
     return int((ranks["conle"] <= best).sum()), len(ranks)
-
-
-def _by_measure(
-    table: pd.DataFrame, ranks: pd.DataFrame | None = None
-) -> list[tuple[str, tables.Grid]]:
-    return [
-        (
-            f"{MEASURES[measure].title} {MEASURES[measure].arrow}",
-            tables.recovery_grid(table, measure, ranks),
-        )
-        for measure in dict.fromkeys(table["measure"])
-    ]

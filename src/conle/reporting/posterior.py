@@ -1,6 +1,6 @@
-"""What the posterior decoders know, how sure they are, and what features add, as tables."""
+"""Tables of the posterior decoders: choice, convergence, coverage and the use of features."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,32 +27,34 @@ EXAMINATION_COLUMNS = [
 
 
 def examination_table(
-    choices: Sequence[Mapping[str, Any] | None],
-    agreements: Mapping[tuple[str, str], pd.DataFrame | None],
+    choices: Mapping[str, Mapping[str, Any] | None],
+    diagnostics: Mapping[tuple[str, str], pd.DataFrame | None],
     coverages: Mapping[tuple[str, str], pd.DataFrame | None],
 ) -> pd.DataFrame:
     """Choice by likelihood, convergence, and coverage of the intervals, for held-out samples.
 
     Args:
-        choices: of the datasets, as the posterior pipeline makes them.
-        agreements: R-hat and effective sample sizes by dataset and method.
-        coverages: intervals beside true degrees by dataset and method.
+        choices: by dataset; chosen (a decoder, or None where the choice has failed) and
+            log_likelihood by decoder.
+        diagnostics: by dataset and decoder; columns start_levels, r_hat, bulk_ess and tail_ess.
+        coverages: by dataset and decoder; columns low, high and true.
 
     Returns:
         Columns dataset, method, log_likelihood (of held-out logical labels), chosen ("yes" or
         empty), r_hat_median and r_hat_largest over the degrees for chains that start at one level
         and (`_levels_apart`) at different ones, bulk_ess_median and tail_ess_median for those of
         one level, covered (share of the true degrees in their 90 % intervals) and interval_width.
-        Cells that no run has made are left out.
+        Cells that no run has made, or that have failed, have no row.
     """
-    by_dataset = {own["dataset"]: own for own in choices if own is not None and own["chosen"]}
     rows = []
-    for (dataset, method), agreement in agreements.items():
-        coverage, choice = coverages[dataset, method], by_dataset.get(dataset)
-        if any(own is None or own.empty for own in (agreement, coverage)) or choice is None:
+    for (dataset, method), own in diagnostics.items():
+        coverage, choice = coverages[dataset, method], choices[dataset]
+        if any(table is None or table.empty for table in (own, coverage)):
             continue
-        one = agreement[agreement["start_levels"] == "one"]
-        different = agreement[agreement["start_levels"] == "different"]
+        if choice is None or not choice["chosen"]:
+            continue
+        one = own[own["start_levels"] == "one"]
+        different = own[own["start_levels"] == "different"]
         inside = (coverage["low"] <= coverage["true"]) & (coverage["true"] <= coverage["high"])
         rows.append(
             (
@@ -81,8 +83,8 @@ def contribution_table(recovery: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Columns dataset, published (ConLE's), label_posterior, one per decoder, and
-        lower_with_<decoder>: by which share its KL is below that without features. Datasets that
-        the decoders did not all recover are left out.
+        lower_with_<decoder>: the share by which its KL is below that without features. Only
+        datasets that all decoders recovered have a row.
     """
     rows = recovery[recovery["measure"] == CONTRIBUTION_MEASURE]
     means = rows.pivot(index="dataset", columns="method", values="mean")
@@ -98,7 +100,7 @@ def contribution_table(recovery: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_contributions(contributions: pd.DataFrame) -> dict[str, float]:
-    """By which share the KL of each decoder is below that without features, geometric mean."""
+    """The share by which the KL of each decoder is below that without features, geometric mean."""
     prefix = "lower_with_"
     return {
         name.removeprefix(prefix): float(1 - np.exp(np.log(1 - contributions[name]).mean()))

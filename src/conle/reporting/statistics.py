@@ -1,4 +1,4 @@
-"""Tests over datasets, as the field expects them: Friedman, Nemenyi, Wilcoxon with Holm.
+"""Statistical tests over datasets: Friedman, Nemenyi, and Wilcoxon with Holm's correction.
 
 Source: Demsar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006.
 """
@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from conle.core.measures import MEASURES
-from conle.reporting.tables import complete_part, method_title
+from conle.reporting.tables import complete_part
+from conle.reporting.titles import method_title
 
-# Fewer blocks or treatments make no test.
+# The tests need at least so many datasets (blocks) and methods (treatments).
 FEWEST_DATASETS, FEWEST_METHODS = 3, 3
 SIGNIFICANCE = 0.05
 
@@ -26,7 +27,7 @@ def blocks(recovery: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def why_not(recovery: pd.DataFrame) -> str | None:
-    """Why there are no tests, or None where there can be."""
+    """The reason why there are no tests, or None where there are some."""
     complete = complete_part(recovery)
     datasets, methods = complete["dataset"].nunique(), complete["method"].nunique()
     if datasets < FEWEST_DATASETS or methods < FEWEST_METHODS:
@@ -38,7 +39,7 @@ def why_not(recovery: pd.DataFrame) -> str | None:
 
 
 def left_out(recovery: pd.DataFrame) -> list[str]:
-    """The methods of the table that average ranks and tests leave out."""
+    """The methods that average ranks and tests leave out."""
     kept = set(complete_part(recovery)["method"])
     return [name for name in dict.fromkeys(recovery["method"]) if name not in kept]
 
@@ -48,8 +49,8 @@ def friedman_table(recovery: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Columns measure, statistic (chi squared), p_value, f_statistic (Iman and Davenport's),
-        datasets, methods, and critical_difference, of the mean ranks in Nemenyi's test at 5 %;
-        empty where `why_not` says so.
+        datasets, methods, and critical_difference (of mean ranks in Nemenyi's test at 5 %); no
+        rows where `why_not` gives a reason.
     """
     from scipy.stats import friedmanchisquare, studentized_range
 
@@ -73,8 +74,8 @@ def wilcoxon_table(recovery: pd.DataFrame) -> pd.DataFrame:
     """Wilcoxon's signed-rank test for each pair of methods, Holm's correction for each measure.
 
     Returns:
-        Columns measure, method, other, p_value (corrected), better (the method that the larger sum
-        of signed ranks speaks for; None where they are equal); empty where `why_not` says so.
+        Columns measure, method, other, p_value (corrected) and better (the method with the larger
+        sum of signed ranks, None for equal sums); no rows where `why_not` gives a reason.
     """
     from scikit_posthocs import posthoc_wilcoxon
 
@@ -109,9 +110,9 @@ def _better(table: pd.DataFrame, name: str, other: str) -> str | None:
 
 
 def nemenyi(recovery: pd.DataFrame) -> Mapping[str, tuple[pd.Series, pd.DataFrame]]:
-    """Mean ranks and Nemenyi's p-values of all pairs by measure, the methods by their titles.
+    """Mean ranks, and Nemenyi's p-values of all pairs of methods, by measure.
 
-    Empty where `why_not` says so.
+    Methods are named by their titles. The result is empty where `why_not` gives a reason.
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
 

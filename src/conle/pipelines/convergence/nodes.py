@@ -144,6 +144,6 @@ def draw_convergence(convergence: pd.DataFrame) -> Any:
         A Matplotlib figure.
     """
     # Imported where it is used: matplotlib takes long to load.
-    from conle import figures
+    from conle.reporting import figures
 
     return figures.convergence_curves(convergence)

@@ -1,14 +1,19 @@
-"""Scoring what was recovered, and the tables and pictures of it."""
+"""Scores of recovered distributions, the results table and pictures."""
 
 import hashlib
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from conle.core.measures import MEASURES, score
 from conle.errors import DataError
 from conle.methods.registry import TITLES
+from conle.reporting import figures
+
+logger = logging.getLogger(__name__)
 
 RESULT_COLUMNS = [
     "dataset",
@@ -21,11 +26,14 @@ RESULT_COLUMNS = [
     "value",
     "scored_on",
 ]
-# Columns of the recovered distributions that name a fold and what was fitted for it.
+NOTHING_RECOVERED = "nothing was recovered: every method has failed, the log says why"
+MISSING_COLUMNS = ["dataset", "method", "reason"]
+# Columns of the recovered distributions that name a fold and the rows that were fitted for it.
 FOLD_COLUMNS = ["protocol", "fitted_on", "repeat", "fold"]
-# KM recovers exact zeros: its published divergences, .33 to .63, can only be reversed ones (the
-# others are near 10). Those of LP are reproduced to .004 on every dataset reversed; the other way
-# they are .003 to .1 off on all but SBU-3DFE.
+# The published divergences of these methods are reversed ones. KM recovers exact zeros, so its
+# divergences are near 10, but .33 to .63 were published. The reversed divergences of LP differ
+# from the published ones by at most .004 on every dataset; the others differ by .003 to .1 on all
+# datasets but SBU-3DFE.
 PUBLISHED_REVERSED = ("km", "lp")
 
 COMPARISON_COLUMNS = [
@@ -53,15 +61,15 @@ def score_folds(
     """Score the recovered distributions of every test fold against the true ones.
 
     Args:
-        label_distributions: the true ones, samples x labels.
-        logical_labels: that they were recovered from.
+        label_distributions: the true distributions, samples x labels.
+        logical_labels: the labels that the methods saw, samples x labels.
         recovered: columns protocol, fitted_on, repeat, fold, sample and one per label.
-        dataset: its name.
-        cell: name of the method.
+        dataset: stands in the table.
+        cell: stands in the table as the method; the method, or a setting of it.
 
     Returns:
         One row per fold and measure, with the columns of the results table. `scored_on` is a
-        digest of both kinds of labels and of the folds: scores of others do not compare.
+        digest of the labels and the folds: scores with different digests do not compare.
     """
     labels = list(label_distributions.columns)
     true = label_distributions.loc[recovered["sample"], labels].to_numpy()
@@ -79,15 +87,73 @@ def score_folds(
     return pd.DataFrame(rows, columns=RESULT_COLUMNS)
 
 
-def collect_results(*scores: pd.DataFrame) -> pd.DataFrame:
-    """Put the scores of all datasets and methods into the one results table.
+def collect_results(*scores: pd.DataFrame | None, cells: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Put the scores of all cells into one results table.
+
+    Args:
+        scores: scores of every cell; empty where its recovery has failed, None without any.
+        cells: dataset and method of the scores.
 
     Raises:
-        DataError: every method has failed; scores are of an earlier version; or methods of one
-            dataset were scored under different protocols, on different folds or on other logical
-            labels, as earlier runs with other parameters leave them; they do not compare.
+        DataError: no cell has scores, or scores do not compare (`refuse_incomparable`).
     """
-    results = scores_of_all(scores)
+    results, missing = collect_scores(dict(zip(cells, scores, strict=True)))
+    warn_missing(missing, "results")
+    if results.empty:
+        raise DataError(NOTHING_RECOVERED)
+    refuse_incomparable(results)
+    return results
+
+
+def collect_scores(
+    scores: Mapping[tuple[str, str], pd.DataFrame | None],
+    costs: Mapping[tuple[str, str], Mapping[str, Any] | None] = {},
+    unusable: Mapping[tuple[str, str], str] = {},
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Put the scores of cells into one tidy table, and list the cells without any.
+
+    Args:
+        scores: scores by cell (dataset and method); None where no run has recovered it, empty where
+            the recovery has failed.
+        costs: costs by cell; a failed recovery has its reason under `failure`.
+        unusable: by cell, a reason to leave out its scores.
+
+    Returns:
+        The results table, columns `RESULT_COLUMNS`, and the missing cells: dataset, method, reason.
+    """
+    found, missing = [], []
+    for cell, own in scores.items():
+        if own is None:
+            missing.append((*cell, "no run has recovered them"))
+        elif own.empty:
+            failure = (costs.get(cell) or {}).get("failure", "the log says why")
+            missing.append((*cell, f"failed: {failure}"))
+        elif cell in unusable:
+            missing.append((*cell, unusable[cell]))
+        else:
+            found.append(own)
+    empty = pd.DataFrame(columns=RESULT_COLUMNS).astype({"value": float})
+    results = pd.concat(found, ignore_index=True) if found else empty
+    return results, pd.DataFrame(missing, columns=MISSING_COLUMNS)
+
+
+def warn_missing(missing: pd.DataFrame, place: str) -> None:
+    """Log the cells that are not in a place, by reason."""
+    for reason, rows in missing.groupby("reason", sort=False):
+        names = "; ".join(
+            f"{dataset}: {', '.join(methods)}"
+            for dataset, methods in rows.groupby("dataset", sort=False)["method"]
+        )
+        logger.warning("Not in the %s, %s: %s", place, reason, names)
+
+
+def refuse_incomparable(results: pd.DataFrame) -> None:
+    """Refuse scores that do not compare, as earlier runs with other parameters leave them.
+
+    Raises:
+        DataError: scores are of an earlier version of this project; or methods of one dataset were
+            scored under different protocols, on different folds or on different logical labels.
+    """
     if "scored_on" not in results or results["scored_on"].isna().any():
         raise DataError(
             "the catalog holds scores of an earlier version of this project; run all methods again"
@@ -110,18 +176,17 @@ def collect_results(*scores: pd.DataFrame) -> pd.DataFrame:
                 f"{dataset}: the catalog holds scores of runs that do not compare ({shown}); "
                 "run these methods again with the same parameters (seed and threshold too)"
             )
-    return results
 
 
 def scores_of_all(scores: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The scores of all cells but those that failed, which have none.
+    """Put tables of scores into one; a failed cell has no rows.
 
     Raises:
-        DataError: all have failed.
+        DataError: no table has rows.
     """
     found = [own for own in scores if len(own)]
     if not found:
-        raise DataError("nothing was recovered: every method has failed, the log says why")
+        raise DataError(NOTHING_RECOVERED)
     return pd.concat(found, ignore_index=True)
 
 
@@ -138,59 +203,54 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare_with_published(summary: pd.DataFrame, published_recovery: pd.DataFrame) -> pd.DataFrame:
-    """Put every published cell beside what was measured.
+    """Put every published value beside the measured mean.
 
-    The divergences of KM and LP were published as KL(recovered || true), and are compared with
-    that.
+    The divergences of KM and LP were published as KL(recovered || true) and are compared with
+    measured ones of this direction.
 
     Args:
-        summary: means per dataset, method and measure.
-        published_recovery: the paper's Table 3 or 4: dataset, method, measure, value, suspect.
+        summary: the result of `summarise`.
+        published_recovery: the paper's Table 3 or 4: columns dataset, method, measure, value and
+            suspect.
 
     Returns:
-        Columns dataset, method, measure, compared_with (the measure measured), fitted_on,
+        Columns dataset, method, measure, compared_with (the measure of the mean), fitted_on,
         published, measured, difference, at_least_as_good (of the mean rounded to three decimals,
-        as the paper prints it) and suspect. Empty where no dataset or method is the paper's.
+        as the paper prints it) and suspect. Empty if the paper has none of the datasets and
+        methods.
     """
     measured = summary.set_index(["dataset", "method", "measure"])
     rows = []
-    for cell in published_recovery.itertuples(index=False):
-        compared_with = cell.measure
-        if cell.measure == "kl_divergence" and cell.method in PUBLISHED_REVERSED:
+    for row in published_recovery.itertuples(index=False):
+        compared_with = row.measure
+        if row.measure == "kl_divergence" and row.method in PUBLISHED_REVERSED:
             compared_with = "kl_divergence_reversed"
-        key = (cell.dataset, cell.method, compared_with)
+        key = (row.dataset, row.method, compared_with)
         if key not in measured.index:
             continue
         mean = measured.loc[key, "mean"]
         rounded = round(mean, 3)
         rows.append(
             {
-                "dataset": cell.dataset,
-                "method": cell.method,
-                "measure": cell.measure,
+                "dataset": row.dataset,
+                "method": row.method,
+                "measure": row.measure,
                 "compared_with": compared_with,
                 "fitted_on": measured.loc[key, "fitted_on"],
-                "published": cell.value,
+                "published": row.value,
                 "measured": mean,
-                "difference": mean - cell.value,
-                "at_least_as_good": rounded >= cell.value
-                if MEASURES[cell.measure].larger_is_better
-                else rounded <= cell.value,
-                "suspect": cell.suspect,
+                "difference": mean - row.value,
+                "at_least_as_good": rounded >= row.value
+                if MEASURES[row.measure].larger_is_better
+                else rounded <= row.value,
+                "suspect": row.suspect,
             }
         )
     return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
 
 
-def draw_training_curves(curves: pd.DataFrame, *, dataset: str, method: str) -> Any:
-    """Draw the loss of every step, and the agreement of every check where there is one.
-
-    Returns:
-        A Matplotlib figure.
-    """
-    # Imported where it is used, as below: matplotlib takes long to load.
-    from conle import figures
-
+def draw_training_curves(curves: pd.DataFrame, *, dataset: str, method: str) -> Figure:
+    """Draw the loss of every step, and the agreement of every check if the method has checks."""
     return figures.training_curves(curves, f"{TITLES[method]} on {dataset}")
 
 
@@ -200,21 +260,16 @@ def draw_recovery(
     *recovered: pd.DataFrame,
     dataset: str,
     methods: Sequence[str],
-) -> Any:
+) -> Figure:
     """Draw the true distributions next to what each method recovered in the first repeat.
 
-    Three labels are drawn as the red, green and blue of each sample over a plane, the field's
-    customary picture; any other number as bars for a few samples.
-
-    Returns:
-        A Matplotlib figure.
+    Three labels become the red, green and blue of each sample over a plane, as is usual in the
+    field; any other number of labels is drawn as bars for a few samples. Methods that have failed
+    are left out.
     """
-    from conle import figures
-
     labels = list(label_distributions.columns)
     panels = {"true": label_distributions.to_numpy()}
     for method, rows in zip(methods, recovered, strict=True):
-        # Of one that has failed.
         if rows.empty:
             continue
         first = rows[rows["repeat"] == 1].sort_values("sample")

@@ -48,10 +48,11 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                 tags=dataset,
             )
         )
+    cells = tuple((dataset, method) for dataset in datasets for method in methods)
     nodes += [
         Node(
-            collect_results,
-            inputs=[f"{dataset}.{method}.scores" for dataset in datasets for method in methods],
+            for_cell(collect_results, cells=cells),
+            inputs=[f"{dataset}.{method}.scores" for dataset, method in cells],
             outputs="results",
             name="collect_results",
         ),
@@ -67,7 +68,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
 
 
 def score_node(dataset: str, cell: str) -> Node:
-    """The node that scores what the recovery of a cell (dataset and method) recovered."""
+    """The node that scores the recovered distributions of a cell, `<dataset>.<cell>`."""
     return Node(
         for_cell(score_folds, dataset=dataset, cell=cell),
         inputs=[

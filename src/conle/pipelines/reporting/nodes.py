@@ -1,336 +1,155 @@
-"""From the scores that the catalog holds to tables, figures and the page."""
+"""From the scores that runs have left in the catalog to tables and exhibits."""
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
-from conle.core.measures import MEASURES
-from conle.pipelines.evaluation.nodes import RESULT_COLUMNS
-from conle.reporting import posterior, statistics, tables
+from conle.methods.registry import POSTERIORS
+from conle.pipelines.evaluation.nodes import collect_scores, warn_missing
+from conle.reporting import figures
+from conle.reporting.exhibits import EXHIBITS, REPORTED_METHODS, TABLES
 from conle.reporting.latex import latex_table
+from conle.reporting.page import FIGURES, PAGE_TABLES, render_page
 
-# Modules that draw are imported where they are used: matplotlib takes long to load.
-
-logger = logging.getLogger(__name__)
-
-ABLATION_MEASURES = ("kl_divergence", "clark", "canberra", "intersection")
-MISSING_COLUMNS = ["dataset", "method", "reason"]
+COLLECTED = ("{dataset}.{method}.scores", "{dataset}.{method}.cost")
+OTHER_DATA = "of another seed or threshold than most others"
 
 
 def collect_available(
-    protocol: str,
-    repeats: int,
-    folds: int,
-    *scores_and_costs: pd.DataFrame | Mapping[str, Any] | None,
-    cells: Sequence[tuple[str, str]],
+    protocol: str, repeats: int, folds: int, *entries: Any, datasets: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Put the scores of every cell that the catalog has into one results table.
+    """Put the scores that the catalog holds into one results table, and log what is missing.
 
     Args:
-        protocol: of this run; cells of another are left out.
-        repeats: of this run.
-        folds: of this run; cells of other numbers of folds are left out, and those that were scored
-            on other data than most of their dataset: of another seed or threshold.
-        scores_and_costs: scores of the cells, then what their recoveries cost; None where no run
-            has left any.
-        cells: dataset and method of each.
+        protocol: "cross_validation" or "transductive"; scores of the other one are left out.
+        repeats: repeats of the cross-validation; scores of another number are left out.
+        folds: folds of a repeat; scores of another number are left out.
+        entries: the catalog entries of `COLLECTED`.
+        datasets: the datasets of the report.
 
     Returns:
-        The results table, and the cells that are not in it: dataset, method, reason.
+        The results table, and the missing cells: dataset, method and reason.
     """
-    expected = pd.MultiIndex.from_product(
-        [range(1, repeats + 1), range(1, folds + 1)], names=["repeat", "fold"]
+    scores, costs = gather(entries, COLLECTED, datasets)
+    unusable = unusable_scores(scores, protocol, repeats, folds)
+    results, missing = collect_scores(scores, costs, unusable)
+    missing = missing.sort_values(
+        "reason", key=lambda reason: reason == OTHER_DATA, kind="stable", ignore_index=True
     )
-    found, missing = [], []
-    scored_on: dict[str, Counter[str]] = {}
-    scores, costs = scores_and_costs[: len(cells)], scores_and_costs[len(cells) :]
-    for (dataset, method), own, cost in zip(cells, scores, costs, strict=True):
-        if own is None:
-            missing.append((dataset, method, "no run has recovered them"))
+    warn_missing(missing, "report")
+    return results, missing
+
+
+def unusable_scores(
+    scores: Mapping[tuple[str, str], pd.DataFrame | None], protocol: str, repeats: int, folds: int
+) -> dict[tuple[str, str], str]:
+    """The cells whose scores do not compare with the others of the report, and why.
+
+    Scores compare if they are of the protocol, on the same repeats and folds, and of the same
+    seed and threshold as most others of the dataset (`scored_on`).
+    """
+    expected = set(product(range(1, repeats + 1), range(1, folds + 1)))
+    reasons, usable = {}, {}
+    for cell, own in scores.items():
+        if own is None or own.empty:
             continue
-        if own.empty:
-            missing.append((dataset, method, f"failed: {cost['failure']}"))
-            continue
+        scored = set(zip(own["repeat"], own["fold"], strict=True))
         if "scored_on" not in own:
-            missing.append((dataset, method, "scored by an earlier version of this project"))
-            continue
-        scored = pd.MultiIndex.from_frame(own[["repeat", "fold"]].drop_duplicates())
-        if set(own["protocol"]) == {protocol} and set(scored) == set(expected):
-            found.append(own)
-            scored_on.setdefault(dataset, Counter())[own["scored_on"].iloc[0]] += 1
-        else:
-            missing.append(
-                (
-                    dataset,
-                    method,
-                    f"recovered under {'/'.join(sorted(set(own['protocol'])))} on {len(scored)} "
-                    f"folds; this report is of {protocol} on {repeats} x {folds} folds",
-                )
+            reasons[cell] = "scored by an earlier version of this project"
+        elif set(own["protocol"]) != {protocol} or scored != expected:
+            reasons[cell] = (
+                f"recovered under {'/'.join(sorted(set(own['protocol'])))} on {len(scored)} folds; "
+                f"this report is of {protocol} on {repeats} x {folds} folds"
             )
-    usual = {dataset: counts.most_common(1)[0][0] for dataset, counts in scored_on.items()}
-    kept = []
-    for own in found:
-        dataset, method, data = own[["dataset", "method", "scored_on"]].iloc[0]
-        if data == usual[dataset]:
-            kept.append(own)
         else:
-            missing.append((dataset, method, "of another seed or threshold than most others"))
-    empty = pd.DataFrame(columns=RESULT_COLUMNS).astype({"value": float})
-    results = pd.concat(kept, ignore_index=True) if kept else empty
-    table = pd.DataFrame(missing, columns=MISSING_COLUMNS)
-    for reason, rows in table.groupby("reason", sort=False):
-        names = "; ".join(
-            f"{dataset}: {', '.join(own)}"
-            for dataset, own in rows.groupby("dataset", sort=False)["method"]
-        )
-        logger.warning("Not in the report, %s: %s", reason, names)
-    return results, table
+            usable[cell] = own["scored_on"].iloc[0]
+    for cell, data in usable.items():
+        counts = Counter(own for (dataset, _), own in usable.items() if dataset == cell[0])
+        if data != counts.most_common(1)[0][0]:
+            reasons[cell] = OTHER_DATA
+    return reasons
 
 
-def tabulate_datasets(
-    published_sizes: pd.DataFrame, *statistics: Mapping[str, Any] | None
-) -> pd.DataFrame:
-    """Table 1, of the datasets that were ingested."""
-    return tables.dataset_table([own for own in statistics if own is not None], published_sizes)
-
-
-def tabulate_recovery(
-    summary: pd.DataFrame,
-    comparison: pd.DataFrame,
-    *,
-    methods: Sequence[str],
-    measures: Sequence[str] = tuple(MEASURES),
-) -> pd.DataFrame:
-    """Table 3 or 4: the methods and measures of it."""
-    kept = summary[summary["measure"].isin(measures)]
-    return tables.recovery_table(kept, comparison, methods)
-
-
-def tabulate_examination(
-    *artifacts: Any, datasets: Sequence[str], methods: Sequence[str]
-) -> pd.DataFrame:
-    """How the decoders were chosen, how far they converged and what their intervals cover.
+def tabulate(*entries: Any, name: str, datasets: Sequence[str]) -> pd.DataFrame:
+    """Make a table of the report.
 
     Args:
-        artifacts: of each dataset its choice, then agreement and coverage of each method; None
-            where no run has left any.
-        datasets: their names.
-        methods: the decoders.
+        entries: the catalog entries of the table's inputs.
+        name: a key of `TABLES`.
+        datasets: the datasets of the report.
     """
-    length = 1 + 2 * len(methods)
-    rows = [artifacts[start : start + length] for start in range(0, len(artifacts), length)]
-    cells = {
-        (dataset, method): own
-        for dataset, row in zip(datasets, rows, strict=True)
-        for method, own in zip(methods, zip(row[1::2], row[2::2], strict=True), strict=True)
-    }
-    return posterior.examination_table(
-        [row[0] for row in rows],
-        {cell: agreement for cell, (agreement, _) in cells.items()},
-        {cell: coverage for cell, (_, coverage) in cells.items()},
-    )
+    table = TABLES[name]
+    return table.function(*gather(entries, table.inputs, datasets))
 
 
-def tabulate_cost(
-    *costs: Mapping[str, float] | None, cells: Sequence[tuple[str, str]]
-) -> pd.DataFrame:
-    """Time and memory of every cell that the catalog has."""
-    return tables.cost_table(
-        [
-            {"dataset": dataset, "method": method, **cost}
-            for (dataset, method), cost in zip(cells, costs, strict=True)
-            if cost is not None and "failure" not in cost
-        ]
-    )
-
-
-def present_datasets(table: pd.DataFrame) -> tuple[str, Any, str]:
-    """Table 1 as LaTeX and as a figure (Matplotlib, and SVG text)."""
-    from conle.reporting import figures
-
-    shown = tables.grid_of(table.drop(columns="sha256"))
-    source = latex_table([("", shown)], "The datasets, here and published", "data")
-    return source, *_drawn(figures.dataset_sizes, table)
-
-
-def present_measures(table: pd.DataFrame) -> tuple[str, Any, str]:
-    """Table 2 as LaTeX and as a figure."""
-    from conle.reporting import figures
-
-    source = latex_table(
-        [("", tables.grid_of(table))],
-        "The measures of a true distribution d and a recovered one p",
-        "measures",
-    )
-    figure = figures.measure_curves()
-    return source, figure, figures.as_svg(figure)
-
-
-def present_recovery(table: pd.DataFrame, ranks: pd.DataFrame) -> tuple[str, Any, str]:
-    """Table 3 as LaTeX, a table for each measure, and the ranks as a figure."""
-    from conle.reporting import figures
-
-    source = _latex_by_measure(table, "Recovery, mean ± standard deviation", "recovery", ranks)
-    return source, *_drawn(figures.rank_map, table)
-
-
-def present_ablation(table: pd.DataFrame) -> tuple[str, Any, str]:
-    """Table 4 as LaTeX, a table for each measure, and as a figure."""
-    from conle.reporting import figures
-
-    source = _latex_by_measure(table, "ConLE without one of its losses", "ablation")
-    return source, *_drawn(figures.method_bars, table)
-
-
-def present_posterior(
-    examination: pd.DataFrame,
-    contributions: pd.DataFrame,
-    *artifacts: pd.DataFrame | None,
-    datasets: Sequence[str],
-) -> tuple[str, Any, str]:
-    """The posterior decoders as LaTeX, and draws and intervals of a few samples as a figure.
+def present(*entries: Any, name: str, datasets: Sequence[str]) -> tuple[str, Figure, str] | str:
+    """Present an exhibit as LaTeX and as a figure.
 
     Args:
-        examination: as `tabulate_examination` gives it.
-        contributions: of the features.
-        artifacts: draws and coverage of each dataset; None where no run has left any.
-        datasets: their names.
+        entries: the catalog entries of the exhibit's inputs.
+        name: a key of `EXHIBITS`.
+        datasets: the datasets of the report.
+
+    Returns:
+        LaTeX source, and for an exhibit with a figure also the figure and its SVG text. If no run
+        has made the inputs, they say so.
     """
-    from conle.reporting import figures
-
-    there = {
-        dataset: own
-        for dataset, own in zip(
-            datasets, zip(artifacts[::2], artifacts[1::2], strict=True), strict=True
-        )
-        if not any(table is None or table.empty for table in own)
-    }
-    if not there:
-        return _absent("posterior")
-    source = latex_table(
-        [
-            ("held-out samples", tables.grid_of(examination, 3)),
-            ("KL and what features add", tables.grid_of(contributions)),
-        ],
-        "The posterior decoders",
-        "posterior",
-    )
-    figure = figures.posterior_intervals(
-        {dataset: draws for dataset, (draws, _) in there.items()},
-        {dataset: coverage for dataset, (_, coverage) in there.items()},
-    )
+    exhibit = EXHIBITS[name]
+    inputs = list(gather(entries, exhibit.inputs, datasets))
+    if not exhibit.is_available(*inputs):
+        text = f"Not in the catalog yet: kedro run --pipeline={exhibit.made_by} makes it"
+        source, figure = f"% {text}\n", figures.note(text)
+    else:
+        source = latex_table(exhibit.grids(*inputs), exhibit.caption, exhibit.label)
+        if exhibit.figure is None:
+            return source
+        figure = exhibit.figure(*inputs)
     return source, figure, figures.as_svg(figure)
 
 
-def present_ranks(ranks: pd.DataFrame, wins: pd.DataFrame) -> str:
-    """Average ranks and the comparison with the published ConLE as LaTeX."""
-    return latex_table(
-        [("average ranks", tables.grid_of(ranks, 2)), ("cells", tables.grid_of(wins))],
-        "Against the published ConLE",
-        "ranks",
-    )
-
-
-def present_statistics(
-    recovery: pd.DataFrame, friedman: pd.DataFrame, wilcoxon: pd.DataFrame
-) -> tuple[str, Any, str]:
-    """The tests as LaTeX, and the critical-difference diagrams."""
-    from conle.reporting import figures
-
-    source = latex_table(
-        [
-            ("Friedman's test", tables.grid_of(friedman)),
-            ("Wilcoxon's test with Holm's correction", tables.grid_of(wilcoxon)),
-        ],
-        "Tests over the datasets",
-        "tests",
-    )
-    ranks = statistics.nemenyi(recovery)
-    figure = (
-        figures.critical_differences(ranks)
-        if ranks
-        else figures.note(f"No critical differences: {statistics.why_not(recovery)}")
-    )
-    return source, figure, figures.as_svg(figure)
-
-
-def present_sensitivity(table: pd.DataFrame | None) -> tuple[str, Any, str]:
-    """Figure 3 as LaTeX and as a figure, if the catalog has its table."""
-    from conle.figures import sensitivity_curves
-
-    if table is None:
-        return _absent("sensitivity")
-    grids = [
-        (parameter, tables.grid_of(tables.curve_table(own, "setting", "measure")))
-        for parameter, own in table.groupby("parameter", sort=False)
-    ]
-    source = latex_table(grids, "Recovery against the weights of the losses", "sensitivity")
-    return source, *_drawn(sensitivity_curves, table)
-
-
-def present_convergence(table: pd.DataFrame | None) -> tuple[str, Any, str]:
-    """Figure 4 as LaTeX and as a figure, if the catalog has its table."""
-    from conle.figures import convergence_curves
-
-    if table is None:
-        return _absent("convergence")
-    shown = table[table["quantity"].isin(["loss", "canberra"])]
-    grid = tables.grid_of(tables.curve_table(shown, "epoch", "quantity"))
-    source = latex_table(
-        [("", grid)], "Objective and Canberra distance against the epoch", "convergence"
-    )
-    return source, *_drawn(convergence_curves, table)
-
-
-def present_predictive(table: pd.DataFrame | None) -> tuple[str, Any, str]:
-    """The predictive setting as LaTeX and as a figure, if the catalog has its table."""
-    from conle.reporting import figures
-
-    if table is None:
-        return _absent("predictive")
-    grid = tables.grid_of(tables.curve_table(table, "method", "measure"))
-    source = latex_table([("", grid)], "A learner trained on recovered distributions", "predictive")
-    shown = table[table["measure"].isin(ABLATION_MEASURES)]
-    return source, *_drawn(figures.method_bars, shown)
-
-
-def present_cost(table: pd.DataFrame) -> tuple[str, Any, str]:
-    """Time and memory as LaTeX and as a figure."""
-    from conle.reporting import figures
-
-    source = latex_table([("", tables.grid_of(table, 1))], "Time and memory of recovery", "cost")
-    return source, *_drawn(figures.cost_map, table)
-
-
-def _drawn(draw: Callable[[pd.DataFrame], Any], table: pd.DataFrame) -> tuple[Any, str]:
-    from conle.reporting import figures
-
-    figure = figures.note("Nothing recovered yet") if table.empty else draw(table)
-    return figure, figures.as_svg(figure)
-
-
-def _latex_by_measure(
-    table: pd.DataFrame, caption: str, label: str, ranks: pd.DataFrame | None = None
+def write_page(
+    parameters: Mapping[str, Any],
+    provenance: Mapping[str, str],
+    predictive: pd.DataFrame | None,
+    *entries: Any,
 ) -> str:
-    return latex_table(
-        [
-            (
-                f"{MEASURES[measure].title} {MEASURES[measure].arrow}",
-                tables.recovery_grid(table, measure, ranks),
-            )
-            for measure in dict.fromkeys(table["measure"])
-        ],
-        caption,
-        label,
-    )
+    """Write the page from the tables in `PAGE_TABLES`, then the SVG texts of `FIGURES`."""
+    tables = dict(zip(PAGE_TABLES, entries, strict=False))
+    svgs = dict(zip(FIGURES, entries[len(tables) :], strict=True))
+    return render_page(parameters, provenance, predictive, tables, svgs)
 
 
-def _absent(pipeline: str) -> tuple[str, Any, str]:
-    from conle.reporting import figures
+def entry_names(name: str, datasets: Sequence[str]) -> dict[tuple[str, ...], str]:
+    """The catalog entries that an input stands for.
 
-    text = f"Not in the catalog yet: kedro run --pipeline={pipeline} makes it"
-    figure = figures.note(text)
-    return f"% {text}\n", figure, figures.as_svg(figure)
+    Args:
+        name: an input, which may have the placeholders {dataset}, {method} and {decoder}.
+        datasets: the datasets of the report.
+
+    Returns:
+        Names by the values of the placeholders; an input without placeholders is itself a name.
+    """
+    values = {"dataset": datasets, "method": REPORTED_METHODS, "decoder": POSTERIORS}
+    used = [place for place in values if f"{{{place}}}" in name]
+    return {
+        chosen: name.format(**dict(zip(used, chosen, strict=True)))
+        for chosen in product(*(values[place] for place in used))
+    }
+
+
+def gather(entries: Sequence[Any], inputs: Sequence[str], datasets: Sequence[str]) -> Iterator[Any]:
+    """Yield the entry of every input, or a mapping of entries if the input has placeholders.
+
+    Keys of a mapping are datasets, or pairs of a dataset and a method.
+    """
+    remaining = iter(entries)
+    for name in inputs:
+        found = {key: next(remaining) for key in entry_names(name, datasets)}
+        if "{" not in name:
+            yield found[()]
+        else:
+            yield {key if len(key) > 1 else key[0]: own for key, own in found.items()}

@@ -35,6 +35,6 @@ def draw_sensitivity(sensitivity: pd.DataFrame) -> Any:
         A Matplotlib figure.
     """
     # Imported where it is used: matplotlib takes long to load.
-    from conle import figures
+    from conle.reporting import figures
 
     return figures.sensitivity_curves(sensitivity)

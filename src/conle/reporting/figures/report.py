@@ -1,48 +1,35 @@
-"""The figures of the report, drawn without pyplot's global state."""
+"""The figures of the report."""
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from conle.core.measures import MEASURES
 from conle.methods.registry import TITLES
-from conle.reporting.tables import SIZES, method_title
+from conle.reporting.figures.canvas import legend_outside, note_if_empty, panel_grid
+from conle.reporting.tables import SIZES
+from conle.reporting.titles import measure_title, method_title
 
-PANELS_IN_A_ROW = 4
-# Seconds; no shorter ones are told apart.
-SHORTEST = 1e-3
-# Told apart by the colour-blind too; beyond them bars are hatched.
+# The colour scale of a cost map starts here, in seconds or MiB: a logarithm has no 0.
+SMALLEST_COST = 1e-3
+# Ten colours that the colour-blind can tell apart; further methods have hatched bars.
 COLOURS = matplotlib.color_sequences["petroff10"]
 DRAWS_SHOWN = 40
 MOST_TICKS = 10
 
 
-def as_svg(figure: Figure) -> str:
-    """The figure as SVG text, the same for the same figure: no date, no random names."""
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "conle"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
-
-
-def note(text: str) -> Figure:
-    """A figure that says why there is none."""
-    figure = Figure(figsize=(6, 0.8))
-    figure.text(0.5, 0.5, text, ha="center", va="center", wrap=True)
-    return figure
-
-
+@note_if_empty
 def dataset_sizes(table: pd.DataFrame) -> Figure:
     """Samples, features and labels of every dataset, the published sizes as crosses.
 
     Args:
-        table: as `tables.dataset_table` gives it.
+        table: the result of `tables.dataset_table`.
     """
     figure = Figure(figsize=(9, 1.2 + 0.26 * len(table)), layout="constrained")
     grid = figure.subplots(1, len(SIZES), sharey=True)
@@ -51,50 +38,49 @@ def dataset_sizes(table: pd.DataFrame) -> Figure:
         axes.barh(position, table[size], label="here")
         published = table[f"{size}_published"].astype(float)
         axes.plot(published, position, "kx", label="published")
-        # A logarithmic bar has no base but the one it is given.
+        # Bars on a logarithmic axis start at its lower limit.
         axes.set(title=size, xscale="log", xlim=(1, None))
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.grid(axis="x", alpha=0.3)
     grid[0].set_yticks(position, table["dataset"])
-    handles, labels = grid[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    legend_outside(figure, grid[0], "lower", 2)
     return figure
 
 
 def measure_curves() -> Figure:
-    """How the measures grow from a true distribution to the uniform and to a single label."""
+    """Every measure on the way from a true distribution to the uniform one and to one label."""
     true = np.array([0.55, 0.25, 0.15, 0.05])
     share = np.linspace(0, 1, 101)[:, None]
     ends = {"towards uniform": np.full(4, 0.25), "towards the top label": np.eye(4)[0]}
-    figure, grid = _panels(len(MEASURES), 2.6, 2.2)
-    for axes, measure in zip(grid, MEASURES.values(), strict=True):
+    figure, grid = panel_grid(len(MEASURES), 2.6, 2.2)
+    for axes, (name, measure) in zip(grid, MEASURES.items(), strict=True):
         for number, (title, end) in enumerate(ends.items()):
             recovered = (1 - share) * true + share * end
             values = measure.function(np.tile(true, (len(share), 1)), recovered)
-            # The last step of a divergence, to exact zeros, would hide the others.
+            # At exact zeros a divergence is so large that it would hide the other values.
             shown = slice(None) if "uniform" in title else slice(None, -1)
             axes.plot(share[shown, 0], values[shown], color=f"C{number}", label=title)
-        axes.set_title(f"{measure.title} {measure.arrow}", fontsize="medium")
+        axes.set_title(measure_title(name), fontsize="medium")
         axes.grid(alpha=0.3)
-    handles, labels = grid[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    legend_outside(figure, grid[0], "lower", 2)
     figure.suptitle(f"from {', '.join(f'{degree:g}' for degree in true)}")
     figure.supxlabel("share of the way", fontsize="medium")
     return figure
 
 
+@note_if_empty
 def rank_map(recovery: pd.DataFrame) -> Figure:
     """The rank of every method on every dataset, a panel for each measure.
 
     Args:
-        recovery: as `tables.recovery_table` gives it.
+        recovery: the result of `tables.recovery_table`.
     """
     measures, methods, datasets = _names(recovery, "measure", "method", "dataset")
     titles = [method_title(name, recovery) for name in methods]
-    # Titles stand upright below every panel, and take their height from it.
+    # Upright titles of methods need room below every panel.
     below = 0.9 + 0.08 * max(map(len, titles))
-    figure, grid = _panels(
+    figure, grid = panel_grid(
         len(measures), 0.9 + 0.32 * len(methods), below + 0.24 * len(datasets), sharey=True
     )
     for axes, measure in zip(grid, measures, strict=True):
@@ -104,24 +90,24 @@ def rank_map(recovery: pd.DataFrame) -> Figure:
             .reindex(index=datasets, columns=methods)
         )
         image = axes.imshow(ranks, cmap="viridis_r", vmin=1, vmax=len(methods), aspect="auto")
-        _write_cells(axes, ranks.to_numpy(), lambda rank: rank > 0.6 * len(methods))
-        axes.set_title(f"{MEASURES[measure].title} {MEASURES[measure].arrow}")
-        axes.set_xticks(range(len(methods)), titles, rotation=90)
-        axes.set_yticks(range(len(datasets)), datasets)
+        _write_numbers(axes, ranks.to_numpy(), lambda rank: rank > 0.6 * len(methods))
+        axes.set_title(measure_title(measure))
+        _name_map(axes, datasets, titles)
     figure.colorbar(image, ax=figure.axes, label="rank, 1 is best", shrink=0.6)
     return figure
 
 
+@note_if_empty
 def method_bars(recovery: pd.DataFrame) -> Figure:
-    """Methods side by side, a panel for each measure, the datasets along the axis.
+    """Means of all methods as bars, a panel for each measure and a group for each dataset.
 
     Args:
-        recovery: as `tables.recovery_table` gives it.
+        recovery: the result of `tables.recovery_table`.
     """
     measures, methods, datasets = _names(recovery, "measure", "method", "dataset")
     width = max(6, 0.8 * len(datasets) + 2)
     titles = [method_title(name, recovery) for name in methods]
-    # The legend takes its height from the panels.
+    # The legend needs room above the panels.
     columns = min(len(methods), int(width / (0.6 + 0.09 * max(map(len, titles)))))
     above = 0.22 * -(-len(methods) // columns)
     figure = Figure(figsize=(width, above + 2.2 * len(measures)), layout="constrained")
@@ -129,13 +115,11 @@ def method_bars(recovery: pd.DataFrame) -> Figure:
     for axes, measure in zip(grid, measures, strict=True):
         rows = recovery[recovery["measure"] == measure].set_index(["method", "dataset"])
         for number, (method, title) in enumerate(zip(methods, titles, strict=True)):
-            cells = rows.loc[method].reindex(datasets)
-            _bars(axes, number, len(methods), cells["mean"], cells["std"], title)
-        axes.set_ylabel(f"{MEASURES[measure].title} {MEASURES[measure].arrow}")
+            _bars(axes, number, len(methods), rows.loc[method].reindex(datasets), title)
+        axes.set_ylabel(measure_title(measure))
         axes.grid(axis="y", alpha=0.3)
     grid[-1].set_xticks(range(len(datasets)), datasets, rotation=45, ha="right")
-    handles, labels = grid[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+    legend_outside(figure, grid[0], "upper", columns)
     return figure
 
 
@@ -143,8 +127,9 @@ def critical_differences(ranks: Mapping[str, tuple[pd.Series, pd.DataFrame]]) ->
     """Nemenyi's critical-difference diagram for each measure.
 
     Args:
-        ranks: mean ranks and p-values of all pairs, by measure.
+        ranks: the result of `statistics.nemenyi`.
     """
+    # This import takes seconds.
     from scikit_posthocs import critical_difference_diagram
 
     figure = Figure(figsize=(13, 2.6 * -(-len(ranks) // 2)), layout="constrained")
@@ -157,45 +142,42 @@ def critical_differences(ranks: Mapping[str, tuple[pd.Series, pd.DataFrame]]) ->
     return figure
 
 
+@note_if_empty
 def cost_map(cost: pd.DataFrame) -> Figure:
-    """Seconds of every recovery and the memory of its process, datasets by methods.
+    """Seconds of every recovery and peak memory of its process, datasets by methods.
 
     Args:
-        cost: as `tables.cost_table` gives it.
+        cost: the result of `tables.cost_table`.
     """
     methods, datasets = _names(cost, "method", "dataset")
     titles = [TITLES[name] for name in methods]
     below = 0.9 + 0.08 * max(map(len, titles))
-    figure, grid = _panels(2, 1.4 + 0.5 * len(methods), below + 0.3 * len(datasets), sharey=True)
+    figure, grid = panel_grid(2, 1.4 + 0.5 * len(methods), below + 0.3 * len(datasets), sharey=True)
     shown = {"seconds": "seconds, all folds", "peak_memory_mib": "peak memory, MiB"}
     for axes, (column, title) in zip(grid, shown.items(), strict=True):
         values = cost.pivot(index="dataset", columns="method", values=column)
         values = values.reindex(index=datasets, columns=methods).astype(float)
-        # A logarithm has no 0.
-        positive = np.maximum(values.to_numpy(), SHORTEST)
+        positive = np.maximum(values.to_numpy(), SMALLEST_COST)
         norm = LogNorm(np.nanmin(positive), np.nanmax(positive))
         axes.imshow(positive, cmap="cividis_r", norm=norm, aspect="auto")
-        _write_cells(axes, positive, lambda value, norm=norm: norm(value) > 0.5)
+        _write_numbers(axes, positive, lambda value, norm=norm: norm(value) > 0.5)
         axes.set_title(title)
-        axes.set_xticks(range(len(methods)), titles, rotation=90)
-        axes.set_yticks(range(len(datasets)), datasets)
+        _name_map(axes, datasets, titles)
     return figure
 
 
-def posterior_intervals(
-    draws: Mapping[str, pd.DataFrame], coverages: Mapping[str, pd.DataFrame]
-) -> Figure:
+def posterior_intervals(held_out: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> Figure:
     """Draws, 90 % intervals and the true degrees of a few held-out samples of each dataset.
 
     Args:
-        draws: of a few samples by dataset: sample, chain, draw and one column per label.
-        coverages: intervals beside true degrees, by dataset.
+        held_out: draws and coverage by dataset. Draws have the columns sample, chain, draw and one
+            per label; coverage has sample, label, logical, mean, low, high and true.
     """
-    columns = max(own["sample"].nunique() for own in draws.values())
-    figure = Figure(figsize=(3.6 * columns, 0.5 + 1.8 * len(draws)), layout="constrained")
-    grid = figure.subplots(len(draws), columns, squeeze=False)
-    for row, (dataset, own) in zip(grid, draws.items(), strict=True):
-        intervals = coverages[dataset].set_index("sample")
+    columns = max(own["sample"].nunique() for own, _ in held_out.values())
+    figure = Figure(figsize=(3.6 * columns, 0.5 + 1.8 * len(held_out)), layout="constrained")
+    grid = figure.subplots(len(held_out), columns, squeeze=False)
+    for row, (dataset, (own, coverage)) in zip(grid, held_out.items(), strict=True):
+        intervals = coverage.set_index("sample")
         for axes in row[own["sample"].nunique() :]:
             axes.remove()
         for axes, (sample, drawn) in zip(row, own.groupby("sample", sort=False), strict=False):
@@ -223,68 +205,74 @@ def posterior_intervals(
             axes.set_xticks(position if len(position) <= MOST_TICKS else [])
             axes.tick_params(labelsize=7)
             axes.set_ylim(bottom=0)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    legend_outside(figure, grid[0, 0], "upper", 3)
     figure.supxlabel("label", fontsize="medium")
     figure.supylabel("description degree", fontsize="medium")
     return figure
 
 
-def entropy_histogram(entropies: np.ndarray) -> Figure:
-    """How far from uniform distributions are.
+@note_if_empty
+def sensitivity_curves(sensitivity: pd.DataFrame) -> Figure:
+    """Measures against a hyperparameter, the standard deviation over the folds shaded.
 
     Args:
-        entropies: divided by that of the uniform distribution.
+        sensitivity: columns dataset, parameter, setting, measure, mean, std.
     """
-    figure = Figure(figsize=(6, 2.6), layout="constrained")
-    axes = figure.subplots()
-    axes.hist(entropies, bins=40, range=(0, 1))
-    axes.set(xlabel="entropy, 1 is uniform", ylabel="samples")
-    axes.grid(axis="y", alpha=0.3)
+    rows = sensitivity[sensitivity["measure"] != "kl_divergence_reversed"]
+    measures, parameters = _names(rows, "measure", "parameter")
+    figure = Figure(
+        figsize=(2.5 * len(measures), 2.4 * len(parameters) + 0.4), layout="constrained"
+    )
+    grid = figure.subplots(len(parameters), len(measures), squeeze=False)
+    for (parameter, measure), axes in zip(
+        ((p, m) for p in parameters for m in measures), grid.ravel(), strict=True
+    ):
+        panel = rows[(rows["parameter"] == parameter) & (rows["measure"] == measure)]
+        for dataset, curve in panel.groupby("dataset", sort=False):
+            curve = curve.sort_values("setting")
+            _plot_with_deviation(axes, curve, "setting", marker="o", ms=3, label=dataset)
+        axes.set(xscale="log", xlabel=parameter)
+        axes.set_title(measure_title(measure), fontsize="medium")
+        axes.grid(alpha=0.3)
+    grid[0, 0].legend(frameon=False, fontsize="small")
     return figure
 
 
-def example_distributions(
-    distributions: pd.DataFrame, logical_labels: pd.DataFrame, most_labels: int
-) -> Figure:
-    """The largest degrees of a few samples, relevant labels in another colour.
+@note_if_empty
+def convergence_curves(convergence: pd.DataFrame) -> Figure:
+    """Objective and Canberra distance against the epoch, deviations over the folds shaded.
 
     Args:
-        distributions: of the samples.
-        logical_labels: of the samples.
-        most_labels: shown of each.
+        convergence: columns dataset, quantity, epoch, mean, std.
     """
-    shown = min(most_labels, distributions.shape[1])
-    figure, grid = _panels(len(distributions), 2.8, 0.7 + 0.2 * shown)
-    for axes, (index, degrees), (_, own) in zip(
-        grid, distributions.iterrows(), logical_labels.iterrows(), strict=True
-    ):
-        largest = degrees.sort_values(ascending=False, kind="stable")[:shown][::-1]
-        colors = ["C1" if own[label] == 1 else "C0" for label in largest.index]
-        axes.barh(range(shown), largest, color=colors)
-        axes.set_yticks(range(shown), [str(label)[:24] for label in largest.index], fontsize=7)
-        axes.set_title(f"row {index}", fontsize="small")
-    figure.supxlabel("description degree", fontsize="medium")
+    (datasets,) = _names(convergence, "dataset")
+    shown = {"loss": "objective", "canberra": measure_title("canberra")}
+    figure = Figure(figsize=(8, 2.8 * len(datasets) + 0.4), layout="constrained")
+    grid = figure.subplots(len(datasets), 2, squeeze=False)
+    for dataset, row in zip(datasets, grid, strict=True):
+        for axes, (quantity, title) in zip(row, shown.items(), strict=True):
+            curve = convergence[
+                (convergence["dataset"] == dataset) & (convergence["quantity"] == quantity)
+            ]
+            _plot_with_deviation(axes, curve, "epoch")
+            axes.set(title=f"{dataset}: {title}", xlabel="epoch")
+            axes.grid(alpha=0.3)
     return figure
 
 
 def _names(table: pd.DataFrame, *columns: str) -> tuple[list[str], ...]:
+    """The values of each column, once each, in their order."""
     return tuple(list(dict.fromkeys(table[column])) for column in columns)
 
 
-def _panels(count: int, width: float, height: float, **options) -> tuple[Figure, Sequence]:
-    """A figure of as many panels, their size in inches."""
-    columns = min(PANELS_IN_A_ROW, count)
-    rows = -(-count // columns)
-    figure = Figure(figsize=(1.2 + columns * width, 0.4 + rows * height), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, **options).ravel()
-    for axes in grid[count:]:
-        axes.remove()
-    return figure, grid[:count]
+def _name_map(axes: Axes, datasets: Sequence[str], titles: Sequence[str]) -> None:
+    """Name the rows and columns of a map."""
+    axes.set_xticks(range(len(titles)), titles, rotation=90)
+    axes.set_yticks(range(len(datasets)), datasets)
 
 
-def _write_cells(axes, values: np.ndarray, is_dark: Callable[[float], bool]) -> None:
-    """The numbers of a map in its cells, light where the colour is dark; gaps stay empty."""
+def _write_numbers(axes: Axes, values: np.ndarray, is_dark: Callable[[float], bool]) -> None:
+    """Write the numbers of a map on it, light where the colour is dark; gaps stay empty."""
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
             axes.text(
@@ -298,23 +286,23 @@ def _write_cells(axes, values: np.ndarray, is_dark: Callable[[float], bool]) -> 
             )
 
 
-def _bars(
-    axes,
-    number: int,
-    count: int,
-    values: pd.Series,
-    deviations: pd.Series | None,
-    title: str,
-) -> None:
-    """The bars of one method among `count`, a group for each dataset."""
+def _bars(axes: Axes, number: int, count: int, rows: pd.DataFrame, title: str) -> None:
+    """Draw the bars of method `number` of `count`; `rows` holds a mean and std per group."""
     width = 0.8 / count
     axes.bar(
-        np.arange(len(values)) + (number - (count - 1) / 2) * width,
-        values,
+        np.arange(len(rows)) + (number - (count - 1) / 2) * width,
+        rows["mean"],
         width,
-        yerr=deviations,
+        yerr=rows["std"],
         label=title,
         color=COLOURS[number % len(COLOURS)],
         hatch="//" if number >= len(COLOURS) else None,
         error_kw={"lw": 0.8},
     )
+
+
+def _plot_with_deviation(axes: Axes, curve: pd.DataFrame, x: str, **line) -> None:
+    """Plot the mean against the column `x`, one standard deviation on both sides shaded."""
+    low, high = curve["mean"] - curve["std"], curve["mean"] + curve["std"]
+    axes.fill_between(curve[x], low, high, alpha=0.2, lw=0)
+    axes.plot(curve[x], curve["mean"], **line)

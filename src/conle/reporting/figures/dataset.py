@@ -1,4 +1,4 @@
-"""The pictures: drawn on figures of their own, without pyplot's global state."""
+"""Pictures of one dataset: a training, recovered distributions, enhanced labels."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,16 +8,19 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from conle.core.measures import MEASURES
+from conle.reporting.figures.canvas import legend_outside, panel_grid
 
 Distributions = Float[np.ndarray, "samples labels"]
 
 SAMPLES_IN_BARS = 6
-PANELS_IN_A_ROW = 6
+PICTURES_IN_A_ROW = 6
 
 
 def training_curves(curves: pd.DataFrame, title: str) -> Figure:
     """Loss terms by step and agreement by check: the mean over folds, their range shaded.
+
+    Bars show the share of folds that keep the weights of a step. A training that has failed has no
+    curves, and the title says so.
 
     Args:
         curves: columns quantity, repeat, fold, step, value.
@@ -46,7 +49,7 @@ def training_curves(curves: pd.DataFrame, title: str) -> Figure:
         axes.bar(
             kept.index,
             kept / kept.sum(),
-            # Checks are as many steps apart as the first is from the start.
+            # The first check shows the interval between checks.
             width=0.8 * agreement["step"].min(),
             color="tab:orange",
             alpha=0.5,
@@ -72,13 +75,13 @@ def recovery_as_colours(
 ) -> Figure:
     """Three labels as red, green and blue, over the first two features or principal components.
 
-    All panels share one stretch of each colour, that of the true distributions from their
-    smallest to their largest degree; without it most pictures are an even grey.
+    Each colour runs from the smallest to the largest true degree of its label in all panels;
+    without this stretch most pictures are an even grey.
 
     Args:
         features: samples x features.
         panels: distributions (samples x 3) by title; the first are the true ones.
-        dataset: its name.
+        dataset: shown in the title.
     """
     if features.shape[1] == 1:
         plane = np.column_stack([features[:, 0], np.arange(len(features))])
@@ -92,7 +95,7 @@ def recovery_as_colours(
     lowest, highest = true.min(axis=0), true.max(axis=0)
     span = np.where(highest > lowest, highest - lowest, 1.0)
 
-    columns = min(len(panels), PANELS_IN_A_ROW)
+    columns = min(len(panels), PICTURES_IN_A_ROW)
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(2.9 * columns, 3.3 * rows + 0.8), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
@@ -109,7 +112,7 @@ def recovery_as_colours(
         axes.set_box_aspect(1)
     for number in range(len(panels), rows * columns):
         grid.ravel()[number].remove()
-        # The panel above is now the lowest of its column.
+        # The panel above becomes the lowest of its column and needs the axis labels.
         above = grid.ravel()[number - columns]
         above.tick_params(labelbottom=True)
         above.set_xlabel(axis_names[0])
@@ -122,12 +125,12 @@ def recovery_as_colours(
 def recovery_as_bars(
     panels: Mapping[str, Distributions], labels: Sequence[str], dataset: str
 ) -> Figure:
-    """The true and the recovered distributions of a few samples, spread evenly over the rows.
+    """True and recovered distributions of a few samples, spread evenly over the rows.
 
     Args:
         panels: distributions (samples x labels) by title; the first are the true ones.
         labels: names of the labels.
-        dataset: its name.
+        dataset: shown in the title.
     """
     samples = len(next(iter(panels.values())))
     shown = np.unique(np.linspace(0, samples - 1, SAMPLES_IN_BARS).astype(int))
@@ -151,61 +154,43 @@ def recovery_as_bars(
         axes.set_xlabel("label")
     figure.supylabel("description degree")
     figure.suptitle(f"{dataset}: true and recovered degrees of a few samples")
-    figure.legend(
-        *grid[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=min(len(panels), PANELS_IN_A_ROW),
-        frameon=False,
-    )
+    legend_outside(figure, grid[0], "lower", min(len(panels), PICTURES_IN_A_ROW))
     return figure
 
 
-def sensitivity_curves(sensitivity: pd.DataFrame) -> Figure:
-    """Measures against a hyperparameter, the standard deviation over the folds shaded.
+def entropy_histogram(entropies: np.ndarray) -> Figure:
+    """Histogram of the entropies of distributions.
 
     Args:
-        sensitivity: columns dataset, parameter, setting, measure, mean, std.
+        entropies: from 0 to 1, the entropy of the uniform distribution.
     """
-    rows = sensitivity[sensitivity["measure"] != "kl_divergence_reversed"]
-    measures, parameters = (list(dict.fromkeys(rows[name])) for name in ("measure", "parameter"))
-    figure = Figure(
-        figsize=(2.5 * len(measures), 2.4 * len(parameters) + 0.4), layout="constrained"
-    )
-    grid = figure.subplots(len(parameters), len(measures), squeeze=False)
-    for (parameter, measure), axes in zip(
-        ((p, m) for p in parameters for m in measures), grid.ravel(), strict=True
+    figure = Figure(figsize=(6, 2.6), layout="constrained")
+    axes = figure.subplots()
+    axes.hist(entropies, bins=40, range=(0, 1))
+    axes.set(xlabel="entropy, 1 is uniform", ylabel="samples")
+    axes.grid(axis="y", alpha=0.3)
+    return figure
+
+
+def example_distributions(
+    distributions: pd.DataFrame, logical_labels: pd.DataFrame, most_labels: int
+) -> Figure:
+    """The largest degrees of a few samples, relevant labels in another colour.
+
+    Args:
+        distributions: samples x labels.
+        logical_labels: samples x labels.
+        most_labels: the number of labels that a sample shows at most.
+    """
+    shown = min(most_labels, distributions.shape[1])
+    figure, grid = panel_grid(len(distributions), 2.8, 0.7 + 0.2 * shown)
+    for axes, (index, degrees), (_, own) in zip(
+        grid, distributions.iterrows(), logical_labels.iterrows(), strict=True
     ):
-        cells = rows[(rows["parameter"] == parameter) & (rows["measure"] == measure)]
-        for dataset, curve in cells.groupby("dataset", sort=False):
-            curve = curve.sort_values("setting")
-            low, high = curve["mean"] - curve["std"], curve["mean"] + curve["std"]
-            axes.fill_between(curve["setting"], low, high, alpha=0.2, lw=0)
-            axes.plot(curve["setting"], curve["mean"], marker="o", ms=3, label=dataset)
-        axes.set(xscale="log", xlabel=parameter)
-        axes.set_title(f"{MEASURES[measure].title} {MEASURES[measure].arrow}", fontsize="medium")
-        axes.grid(alpha=0.3)
-    grid[0, 0].legend(frameon=False, fontsize="small")
-    return figure
-
-
-def convergence_curves(convergence: pd.DataFrame) -> Figure:
-    """Objective and Canberra distance against the epoch, deviations over the folds shaded.
-
-    Args:
-        convergence: columns dataset, quantity, epoch, mean, std.
-    """
-    datasets = list(dict.fromkeys(convergence["dataset"]))
-    shown = {"loss": "objective", "canberra": "Canberra ↓"}
-    figure = Figure(figsize=(8, 2.8 * len(datasets) + 0.4), layout="constrained")
-    grid = figure.subplots(len(datasets), 2, squeeze=False)
-    for dataset, row in zip(datasets, grid, strict=True):
-        for axes, (quantity, title) in zip(row, shown.items(), strict=True):
-            curve = convergence[
-                (convergence["dataset"] == dataset) & (convergence["quantity"] == quantity)
-            ]
-            low, high = curve["mean"] - curve["std"], curve["mean"] + curve["std"]
-            axes.fill_between(curve["epoch"], low, high, alpha=0.2, lw=0)
-            axes.plot(curve["epoch"], curve["mean"])
-            axes.set(title=f"{dataset}: {title}", xlabel="epoch")
-            axes.grid(alpha=0.3)
+        largest = degrees.sort_values(ascending=False, kind="stable")[:shown][::-1]
+        colors = ["C1" if own[label] == 1 else "C0" for label in largest.index]
+        axes.barh(range(shown), largest, color=colors)
+        axes.set_yticks(range(shown), [str(label)[:24] for label in largest.index], fontsize=7)
+        axes.set_title(f"row {index}", fontsize="small")
+    figure.supxlabel("description degree", fontsize="medium")
     return figure

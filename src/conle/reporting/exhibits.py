@@ -1,0 +1,274 @@
+"""The exhibits of the report, one row each.
+
+An exhibit has tables (CSV), LaTeX that shows them, and mostly a figure. Its inputs are names of
+catalog entries. An input with placeholders, such as `{dataset}.statistics`, stands for the entries
+of all datasets; functions take it as a mapping.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from conle.methods.registry import ABLATIONS, BASELINES, CHOSEN, FLOORS, POSTERIORS, REFERENCES
+from conle.reporting import figures, statistics, tables
+from conle.reporting.grids import Grid, curve_grid, grid_of, recovery_grids
+from conle.reporting.posterior import contribution_table, examination_table
+
+TABLE_3_METHODS = ("conle", *POSTERIORS, CHOSEN, *FLOORS, *BASELINES, *REFERENCES)
+TABLE_4_METHODS = (*ABLATIONS, "conle", *REFERENCES)
+REPORTED_METHODS = tuple(dict.fromkeys((*TABLE_3_METHODS, *TABLE_4_METHODS)))
+ABLATION_MEASURES = ("kl_divergence", "clark", "canberra", "intersection")
+# The figure of the posterior shows draws of this decoder.
+SHOWN_DECODER = "conle_posterior"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the report, which the catalog holds as `report.<name>.csv`.
+
+    Attributes:
+        name: part of the catalog entry and the file name.
+        function: takes the inputs and returns the table.
+        inputs: names of catalog entries.
+    """
+
+    name: str
+    function: Callable[..., pd.DataFrame]
+    inputs: tuple[str, ...] = ()
+
+
+def _all_given(*inputs: Any) -> bool:
+    return all(own is not None for own in inputs)
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """An exhibit, which the catalog holds as `report.<name>.latex`, `.png` and `.svg`.
+
+    Attributes:
+        name: part of the catalog entries and the file names.
+        caption: caption of the LaTeX tables.
+        label: label of the LaTeX tables.
+        inputs: names of catalog entries.
+        grids: takes the inputs and returns the LaTeX tables, each with an addition to the caption.
+        figure: takes the inputs and returns the figure; None for an exhibit without one.
+        figure_caption: caption of the figure on the page.
+        tables: the tables that belong to the exhibit.
+        made_by: the pipeline that makes the inputs, if they are optional.
+        is_available: takes the inputs and tells whether a run has made them.
+    """
+
+    name: str
+    caption: str
+    label: str
+    inputs: tuple[str, ...]
+    grids: Callable[..., Sequence[tuple[str, Grid]]]
+    figure: Callable[..., Figure] | None = None
+    figure_caption: str = ""
+    tables: tuple[Table, ...] = ()
+    made_by: str = ""
+    is_available: Callable[..., bool] = _all_given
+
+
+def _sensitivity_grids(sensitivity: pd.DataFrame) -> list[tuple[str, Grid]]:
+    return [
+        (parameter, curve_grid(rows, "setting", "measure"))
+        for parameter, rows in sensitivity.groupby("parameter", sort=False)
+    ]
+
+
+def _convergence_grids(convergence: pd.DataFrame) -> list[tuple[str, Grid]]:
+    shown = convergence[convergence["quantity"].isin(["loss", "canberra"])]
+    return [("", curve_grid(shown, "epoch", "quantity"))]
+
+
+def _critical_differences(recovery: pd.DataFrame, *_: pd.DataFrame) -> Figure:
+    ranks = statistics.nemenyi(recovery)
+    if not ranks:
+        return figures.note(f"No critical differences: {statistics.why_not(recovery)}")
+    return figures.critical_differences(ranks)
+
+
+def _held_out(
+    draws: Mapping[str, pd.DataFrame | None], coverages: Mapping[str, pd.DataFrame | None]
+) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Draws and coverage by dataset; datasets that were not run or have failed are left out."""
+    both = {dataset: (draws[dataset], coverages[dataset]) for dataset in draws}
+    return {
+        dataset: own
+        for dataset, own in both.items()
+        if all(table is not None and len(table) for table in own)
+    }
+
+
+_ROWS = (
+    Exhibit(
+        "table1",
+        "The datasets, here and published",
+        "data",
+        tables=(
+            Table("table1", tables.dataset_table, ("published_sizes", "{dataset}.statistics")),
+        ),
+        inputs=("report.table1.csv",),
+        grids=lambda datasets: [("", grid_of(datasets.drop(columns="sha256")))],
+        figure=figures.dataset_sizes,
+        figure_caption="Sizes of the datasets, published as crosses",
+    ),
+    Exhibit(
+        "table2",
+        "The measures of a true distribution d and a recovered one p",
+        "measures",
+        tables=(Table("table2", tables.measure_table),),
+        inputs=("report.table2.csv",),
+        grids=lambda measures: [("", grid_of(measures))],
+        figure=lambda measures: figures.measure_curves(),
+        figure_caption="The measures between a distribution and others on the way to two extremes",
+    ),
+    Exhibit(
+        "table3",
+        "Recovery, mean ± standard deviation",
+        "recovery",
+        tables=(
+            Table(
+                "table3",
+                partial(tables.recovery_table, methods=TABLE_3_METHODS),
+                ("report.summary.csv", "report.comparison.csv"),
+            ),
+        ),
+        inputs=("report.table3.csv", "report.ranks.csv"),
+        grids=recovery_grids,
+        figure=lambda recovery, ranks: figures.rank_map(recovery),
+        figure_caption="Rank of every method on every dataset",
+    ),
+    Exhibit(
+        "ranks",
+        "Against the published ConLE",
+        "ranks",
+        tables=(
+            Table("ranks", tables.rank_table, ("report.table3.csv", "published_ranks")),
+            Table(
+                "wins",
+                tables.wins_table,
+                ("report.table3.csv", "published_recovery", "params:folds"),
+            ),
+        ),
+        inputs=("report.ranks.csv", "report.wins.csv"),
+        grids=lambda ranks, wins: [("average ranks", grid_of(ranks, 2)), ("cells", grid_of(wins))],
+    ),
+    Exhibit(
+        "table4",
+        "ConLE without one of its losses",
+        "ablation",
+        tables=(
+            Table(
+                "table4",
+                partial(tables.recovery_table, methods=TABLE_4_METHODS, measures=ABLATION_MEASURES),
+                ("report.summary.csv", "report.ablation_comparison.csv"),
+            ),
+        ),
+        inputs=("report.table4.csv",),
+        grids=recovery_grids,
+        figure=figures.method_bars,
+        figure_caption="Ablations: means, standard deviations over the folds as bars",
+    ),
+    Exhibit(
+        "posterior",
+        "The posterior decoders",
+        "posterior",
+        tables=(
+            Table(
+                "examination",
+                examination_table,
+                (
+                    "{dataset}.posterior_choice",
+                    "{dataset}.{decoder}.agreement",
+                    "{dataset}.{decoder}.coverage",
+                ),
+            ),
+            Table("contributions", contribution_table, ("report.table3.csv",)),
+        ),
+        inputs=(
+            "report.examination.csv",
+            "report.contributions.csv",
+            f"{{dataset}}.{SHOWN_DECODER}.draws",
+            f"{{dataset}}.{SHOWN_DECODER}.coverage",
+        ),
+        grids=lambda examination, contributions, *_: [
+            ("held-out samples", grid_of(examination, 3)),
+            ("KL and what features add", grid_of(contributions)),
+        ],
+        figure=lambda examination, contributions, *drawn: figures.posterior_intervals(
+            _held_out(*drawn)
+        ),
+        figure_caption="Held-out samples: degrees of every label; thin lines are draws, bars 90 % "
+        "intervals, crosses the true degrees, which are read for this picture alone",
+        made_by="posterior",
+        is_available=lambda examination, contributions, *drawn: bool(_held_out(*drawn)),
+    ),
+    Exhibit(
+        "tests",
+        "Tests over the datasets",
+        "tests",
+        tables=(
+            Table("friedman", statistics.friedman_table, ("report.table3.csv",)),
+            Table("wilcoxon", statistics.wilcoxon_table, ("report.table3.csv",)),
+        ),
+        inputs=("report.table3.csv", "report.friedman.csv", "report.wilcoxon.csv"),
+        grids=lambda recovery, friedman, wilcoxon: [
+            ("Friedman's test", grid_of(friedman)),
+            ("Wilcoxon's test with Holm's correction", grid_of(wilcoxon)),
+        ],
+        figure=_critical_differences,
+        figure_caption="Critical differences",
+    ),
+    Exhibit(
+        "figure3",
+        "Recovery against the weights of the losses",
+        "sensitivity",
+        inputs=("sensitivity",),
+        grids=_sensitivity_grids,
+        figure=figures.sensitivity_curves,
+        figure_caption="Measures against a weight, the other at its default, steps fixed; standard "
+        "deviation over the folds shaded",
+        made_by="sensitivity",
+    ),
+    Exhibit(
+        "figure4",
+        "Objective and Canberra distance against the epoch",
+        "convergence",
+        inputs=("convergence",),
+        grids=_convergence_grids,
+        figure=figures.convergence_curves,
+        figure_caption="Objective and Canberra distance against the epoch, standard deviation over "
+        "the folds shaded; the true distributions are read for the scores alone",
+        made_by="convergence",
+    ),
+    Exhibit(
+        "predictive",
+        "A learner trained on recovered distributions",
+        "predictive",
+        inputs=("predictive",),
+        grids=lambda predictive: [("", curve_grid(predictive, "method", "measure"))],
+        figure=lambda predictive: figures.method_bars(
+            predictive[predictive["measure"].isin(ABLATION_MEASURES)]
+        ),
+        figure_caption="The learner's predictions, standard deviations over the folds as bars",
+        made_by="predictive",
+    ),
+    Exhibit(
+        "cost",
+        "Time and memory of recovery",
+        "cost",
+        tables=(Table("cost", tables.cost_table, ("{dataset}.{method}.cost",)),),
+        inputs=("report.cost.csv",),
+        grids=lambda cost: [("", grid_of(cost, 1))],
+        figure=figures.cost_map,
+        figure_caption="Seconds and peak memory of every cell",
+    ),
+)
+EXHIBITS = {exhibit.name: exhibit for exhibit in _ROWS}
+TABLES = {table.name: table for exhibit in _ROWS for table in exhibit.tables}

@@ -1,0 +1,40 @@
+"""Figures, drawn without pyplot's global state."""
+
+from conle.reporting.figures.canvas import as_svg, note
+from conle.reporting.figures.dataset import (
+    entropy_histogram,
+    example_distributions,
+    recovery_as_bars,
+    recovery_as_colours,
+    training_curves,
+)
+from conle.reporting.figures.report import (
+    convergence_curves,
+    cost_map,
+    critical_differences,
+    dataset_sizes,
+    measure_curves,
+    method_bars,
+    posterior_intervals,
+    rank_map,
+    sensitivity_curves,
+)
+
+__all__ = [
+    "as_svg",
+    "convergence_curves",
+    "cost_map",
+    "critical_differences",
+    "dataset_sizes",
+    "entropy_histogram",
+    "example_distributions",
+    "measure_curves",
+    "method_bars",
+    "note",
+    "posterior_intervals",
+    "rank_map",
+    "recovery_as_bars",
+    "recovery_as_colours",
+    "sensitivity_curves",
+    "training_curves",
+]

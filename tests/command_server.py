@@ -13,7 +13,7 @@ import socket
 import sys
 
 MODULES = (
-    "conle.hooks",
+    "conle.cli",
     "distributed.cli.dask_scheduler",
     "distributed.cli.dask_worker",
     "kedro.framework.cli.cli",

@@ -50,6 +50,8 @@ PAPER_DATASETS = (
     "Yeast_spo5",
 )
 PAPER, PRESENT = "paper", "present"
+# Names of the catalog's own namespaces.
+RESERVED = ("enhance", "report", "params")
 
 
 def _split_names(datasets: Any) -> list[str]:
@@ -63,6 +65,8 @@ def _split_names(datasets: Any) -> list[str]:
                 f"{str(name)!r} is not the name of a dataset: letters, digits, _ and - only; "
                 "several are joined by +"
             )
+        if name in RESERVED:
+            raise ValueError(f"{name!r} cannot name a dataset: the project uses it itself")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(f"{', '.join(repeated)} is named more than once")
@@ -211,7 +215,7 @@ class TLSOptions(BaseModel):
 
 
 class ClusterOptions(BaseModel):
-    """Where `conle.runner.DaskRunner` runs nodes; as in `conf/base/dask.yml`."""
+    """Where `conle.dask_runner.DaskRunner` runs nodes; as in `conf/base/dask.yml`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -219,7 +223,6 @@ class ClusterOptions(BaseModel):
     workers: Annotated[int, Field(ge=1)] | None = None
     tls: TLSOptions | None = None
     resources: dict[str, dict[str, Annotated[float, Field(gt=0)]]] = {}
-    time_limit: Annotated[float, Field(gt=0)] | None = None
     patience: Annotated[float, Field(gt=0)] = 60
 
     @model_validator(mode="after")
@@ -273,8 +276,18 @@ def set_cluster_options(options: ClusterOptions) -> None:
 
 
 def cluster_options() -> ClusterOptions:
-    """Those of the session."""
+    """The options of the session's cluster."""
     return _cluster_options
+
+
+def run_threads() -> int | None:
+    """Threads of a method in the session; None leaves it to the libraries."""
+    return None if _run_parameters is None else _run_parameters[0]["threads"]
+
+
+def run_parameters() -> Mapping[str, Any]:
+    """All parameters of the session; without a session, those of the configuration."""
+    return (_run_parameters or _configured_parameters())[0]
 
 
 def run_options() -> RunOptions:

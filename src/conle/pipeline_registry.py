@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
+from conle.cells import make_cell
 from conle.methods.registry import (
     ABLATIONS,
     BASELINES,
@@ -12,7 +13,7 @@ from conle.methods.registry import (
     POSTERIORS,
     REFERENCES,
 )
-from conle.options import PAPER_DATASETS, run_options
+from conle.options import PAPER_DATASETS, run_options, run_parameters
 from conle.pipelines import (
     convergence,
     enhance,
@@ -40,42 +41,45 @@ def register_pipelines() -> dict[str, Pipeline]:
         `report` and the parts of `__default__` read what earlier runs left in the catalog.
     """
     options = run_options()
+    parameters = run_parameters()
     datasets = options.datasets
     every_method = ("conle", *BASELINES, *REFERENCES)
     decoders = (CHOSEN, *POSTERIORS, *FLOORS, *REFERENCES)
-
     learned_from = [name for name in datasets if name not in options.predictive.without]
 
     def prepared(names: Sequence[str]) -> Pipeline:
         return ingestion.create_pipeline(names) + splitting.create_pipeline(names)
 
+    def recovered(methods: Sequence[str]) -> Pipeline:
+        return recovery.create_pipeline(
+            make_cell(parameters, dataset, method) for dataset in datasets for method in methods
+        )
+
     def from_raw_files(methods: Sequence[str]) -> Pipeline:
         return (
-            prepared(datasets)
-            + recovery.create_pipeline(datasets, methods)
-            + evaluation.create_pipeline(datasets, methods)
+            prepared(datasets) + recovered(methods) + evaluation.create_pipeline(datasets, methods)
         )
 
     return {
         "ingestion": ingestion.create_pipeline(datasets),
         "splitting": splitting.create_pipeline(datasets),
-        "recovery": recovery.create_pipeline(datasets, every_method),
+        "recovery": recovered(every_method),
         "evaluation": evaluation.create_pipeline(datasets, every_method),
         "conle": from_raw_files(("conle", *REFERENCES)),
         "baselines": from_raw_files((*BASELINES, *REFERENCES)),
         "posterior": prepared(datasets)
-        + recovery.create_pipeline(datasets, REFERENCES)
-        + posterior.create_pipeline(datasets, options.degree_floors)
+        + recovered(REFERENCES)
+        + posterior.create_pipeline(datasets, parameters)
         + evaluation.create_pipeline(datasets, decoders),
         "ablation": from_raw_files(("conle", *ABLATIONS, *REFERENCES)),
         "sensitivity": prepared(options.sensitivity.datasets)
-        + sensitivity.create_pipeline(options.sensitivity),
+        + sensitivity.create_pipeline(options.sensitivity, parameters),
         "convergence": prepared(options.convergence.datasets)
-        + convergence.create_pipeline(options.convergence.datasets),
+        + convergence.create_pipeline(options.convergence.datasets, parameters),
         "predictive": prepared(learned_from)
-        + predictive.create_pipeline(learned_from, options.predictive.methods),
+        + predictive.create_pipeline(learned_from, options.predictive.methods, parameters),
         "fetch": fetch.create_pipeline(PAPER_DATASETS),
-        "enhance": enhance.create_pipeline(options.method, apply=options.model is not None),
+        "enhance": enhance.create_pipeline(parameters),
         "report": reporting.create_pipeline(datasets),
         "__default__": from_raw_files(every_method) + reporting.create_pipeline(datasets),
     }

@@ -1,7 +1,5 @@
 """Settings of the Kedro project."""
 
-import atexit
-import gc
 import os
 import sys
 import warnings
@@ -9,51 +7,44 @@ from pathlib import Path
 
 from kedro.utils import find_kedro_project
 
-from conle.hooks import (
-    ExperimentTracking,
-    ModelLogging,
-    PlainErrors,
-    RunParameters,
-    RunReport,
-    SharedFolder,
-)
-from conle.session import SessionOfItsOwn
+from conle.cli import LAST_RUN
+from conle.preflight import Preflight
+from conle.run import SessionStore
+from conle.tracking import ExperimentTracking, ModelLogging
+from conle.versions import PinnedVersions, RunRecord
 
-SESSION_STORE_CLASS = SessionOfItsOwn
+SESSION_STORE_CLASS = SessionStore
 
+# Of the hooks that come first, Kedro calls the last first: versions are pinned, then checked, then
+# recorded.
 HOOKS = (
-    RunParameters(),
-    SharedFolder(),
+    LAST_RUN,
     ExperimentTracking(),
     ModelLogging(),
-    RunReport(),
-    PlainErrors(),
+    RunRecord(),
+    Preflight(),
+    PinnedVersions(),
 )
 
 
 def _project_folder() -> str:
-    """For paths that Kedro does not resolve itself, such as MLflow's database."""
+    """The project, for paths that Kedro does not resolve itself, such as MLflow's database."""
     return (find_kedro_project(Path.cwd()) or Path.cwd()).as_posix()
 
 
 def _package_folder() -> str:
-    """For files that come with the package."""
+    """The package, for files that come with it."""
     return Path(__file__).parent.as_posix()
 
-
-# torch, MLflow and scikit-learn make very many objects that live as long as the run. Searching them
-# for garbage again and again, and once more at the end, takes a third of a short run's time.
-gc.set_threshold(100_000, 20, 20)
-atexit.register(gc.freeze)
 
 # A worker that is spawned has no hooks of the project: kedro-mlflow's would open runs of their own.
 if sys.platform == "linux":
     os.environ.setdefault("KEDRO_MP_CONTEXT", "fork")
 
-# Dask speaks of every connection, in workers of this machine too.
+# Dask logs every connection, in workers of this machine too.
 os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
 
-# A server that does not answer is given a quarter of a minute, not four.
+# A server that does not answer has a quarter of a minute, not four.
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
 
 # The results table takes its inputs from the namespaces of all datasets, as it must.

@@ -1,10 +1,14 @@
-"""Artifacts that are there whole or not at all, whatever ends the process that writes them."""
+"""Datasets that are written atomically: a file appears complete or not at all.
+
+A version may be written again, as a node does that is run again after its worker died: the file
+is replaced by an equal one in one step.
+"""
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import TextIOWrapper
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import kedro_datasets.json
@@ -16,21 +20,22 @@ import numpy as np
 from kedro.io.core import get_filepath_str
 from safetensors.numpy import save
 
+from conle import kedro_internals
 from conle.process_identity import is_alive, this_process
 
 PARTIAL = "*~*.partial"
 
 
 def partial_name(path: str | Path) -> str:
-    """The name of a file or folder while this process writes it."""
+    """The name that a file or folder has while this process writes it."""
     return f"{path}~{this_process()}.partial"
 
 
-def remove_left_over(partial: Iterable[Path]) -> None:
-    """Remove what processes that are no more did not write to its end.
+def remove_partial(partial: Iterable[Path]) -> None:
+    """Remove partial files and folders whose process is no longer alive.
 
     Args:
-        partial: files and folders that match `PARTIAL`.
+        partial: paths that match `PARTIAL`.
     """
     for path in partial:
         if is_alive(path.name.rpartition("~")[2].removesuffix(".partial")):
@@ -41,25 +46,25 @@ def remove_left_over(partial: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-class WholeFiles:
+class AtomicFiles:
     """A file system on which a written file takes its name when it is closed, not before.
 
     Args:
-        files: the file system, an fsspec one.
+        files: an fsspec file system.
     """
 
     def __init__(self, files: Any) -> None:
         self._files = files
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the file system's."""
+        """Leave everything else to the file system."""
         if name == "_files":
-            # Of one that is being unpickled.
+            # Unpickling looks for it before it is set.
             raise AttributeError(name)
         return getattr(self._files, name)
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        """Open a file; one that is written is to be closed by `with`."""
+        """Open a file; close a file that is written by `with`."""
         if "w" in mode:
             return self._written(path, mode, **options)
         return self._files.open(path, mode, **options)
@@ -82,7 +87,7 @@ class WholeFiles:
 
     @contextmanager
     def _uploaded(self, path: str, mode: str, **options: Any) -> Iterator[IO]:
-        """An object of a store: it appears when the upload is confirmed."""
+        """Write an object of a store, which appears when the upload is confirmed."""
         file = self._files.open(path, mode, autocommit=False, **options)
         upload = file.buffer if isinstance(file, TextIOWrapper) else file
         try:
@@ -94,42 +99,46 @@ class WholeFiles:
             raise
 
 
-class Whole:
-    """Writes through `WholeFiles`; for a dataset that opens its file by `with`."""
+class Atomic:
+    """Writes through `AtomicFiles`; a mixin for datasets that open their file by `with`."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        # What another process has just written is to be seen.
+        # A cached listing would hide what another process has just written.
         named["fs_args"] = {"use_listings_cache": False, **(named.get("fs_args") or {})}
         super().__init__(*arguments, **named)
-        self._fs = WholeFiles(self._fs)
+        self._fs = AtomicFiles(self._fs)
+
+    def _get_save_path(self) -> PurePosixPath:
+        # Kedro's own refuses to replace a version.
+        return kedro_internals.save_path(self)
 
 
-class CSVDataset(Whole, kedro_datasets.pandas.CSVDataset):
+class CSVDataset(Atomic, kedro_datasets.pandas.CSVDataset):
     """A CSV table."""
 
 
-class JSONDataset(Whole, kedro_datasets.json.JSONDataset):
+class JSONDataset(Atomic, kedro_datasets.json.JSONDataset):
     """A JSON file."""
 
 
-class MatplotlibDataset(Whole, kedro_datasets.matplotlib.MatplotlibDataset):
+class MatplotlibDataset(Atomic, kedro_datasets.matplotlib.MatplotlibDataset):
     """A picture."""
 
 
-class ParquetDataset(Whole, kedro_datasets.pandas.ParquetDataset):
+class ParquetDataset(Atomic, kedro_datasets.pandas.ParquetDataset):
     """A Parquet table."""
 
 
-class SafetensorsDataset(Whole, kedro_datasets_experimental.safetensors.SafetensorsDataset):
+class SafetensorsDataset(Atomic, kedro_datasets_experimental.safetensors.SafetensorsDataset):
     """Arrays by name."""
 
     def save(self, data: Mapping[str, np.ndarray]) -> None:
-        """Write the arrays; that of the base class writes to local folders only."""
+        """Write the arrays; the base class writes to local folders only."""
         path = get_filepath_str(self._get_save_path(), self._protocol)
         with self._fs.open(path, **self._fs_open_args_save) as file:
             file.write(save(dict(data)))
         self._invalidate_cache()
 
 
-class TextDataset(Whole, kedro_datasets.text.TextDataset):
+class TextDataset(Atomic, kedro_datasets.text.TextDataset):
     """Text."""

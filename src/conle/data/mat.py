@@ -11,7 +11,7 @@ import scipy.sparse
 from kedro.io.core import get_filepath_str
 from kedro_datasets.matlab import MatlabDataset
 
-from conle.data.atomic import Whole
+from conle.data.atomic import Atomic
 from conle.data.matlab_v5 import load_v5
 from conle.errors import RawFileError
 
@@ -29,7 +29,7 @@ HEADER_TEXT = b"MATLAB 5.0 MAT-file, written by conle"
 HEADER_TEXT_BYTES = 116
 
 
-class BenchmarkMatDataset(Whole, MatlabDataset):
+class BenchmarkMatDataset(Atomic, MatlabDataset):
     """A MATLAB file as a dict of its variables, with its name and checksum.
 
     Loading reads v5 and v7.3 (HDF5), sparse matrices as arrays, and adds `__file__` and

@@ -9,6 +9,7 @@ from typing import Any
 
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
 
+from conle import kedro_internals
 from conle.data.atomic import partial_name
 from conle.errors import RawFileError
 from conle.fitted_model import FittedModel
@@ -50,23 +51,25 @@ class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
         Raises:
             RawFileError: the folder is missing or is none of a model.
         """
-        return read_model(Path(self._get_load_path()))
+        return read_model(Path(kedro_internals.load_path(self)))
 
     def save(self, data: FittedModel) -> None:
         """Write the model; a reader finds all of it or none."""
-        folder = Path(self._get_save_path())
+        folder = Path(kedro_internals.save_path(self))
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(partial_name(folder))
         temporary.mkdir()
         try:
             write_model(data, temporary)
+            # A node that is run again replaces its version.
+            shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
     def _exists(self) -> bool:
         try:
-            return Path(self._get_load_path()).is_dir()
+            return Path(kedro_internals.load_path(self)).is_dir()
         except DatasetError:
             return False
 

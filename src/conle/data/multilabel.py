@@ -52,7 +52,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         labels_xml: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        self._path = Path(filepath)
+        self._filepath = Path(filepath)
         self._ways = {
             "labels": labels,
             "labels_prefix": labels_prefix,
@@ -72,7 +72,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             RawFileError: it is missing, or cannot be read as what its name says; its labels are
                 not told from its features; labels are other than 0 and 1; names occur twice.
         """
-        path = self._path
+        path = self._filepath
         if not path.is_file():
             raise RawFileError(f"{path} is missing")
         suffix = path.suffix.lower()
@@ -110,13 +110,13 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         raise DatasetError(f"{type(self).__name__} reads only")
 
     def _exists(self) -> bool:
-        return self._path.is_file()
+        return self._filepath.is_file()
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._path), **self._ways}
+        return {"filepath": str(self._filepath), **self._ways}
 
     def _label_names(self, table: pd.DataFrame, own: list[str] | None) -> list[str]:
-        path, columns = self._path, list(table.columns)
+        path, columns = self._filepath, list(table.columns)
         given = {name: value for name, value in self._ways.items() if value is not None}
         if len(given) > 1:
             raise RawFileError(f"the labels are given in several ways: {', '.join(given)}")
@@ -172,7 +172,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             if wrong.any():
                 row = int(wrong.argmax())
                 raise RawFileError(
-                    f"{self._path}: labels must be 0 or 1, but column {name!r} has "
+                    f"{self._filepath}: labels must be 0 or 1, but column {name!r} has "
                     f"{column.iloc[row]!r} in row {row} ({wrong.sum()} rows of it are neither)"
                 )
             converted[name] = values.astype("int8").to_numpy()
@@ -181,7 +181,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
     def _read_arff(self) -> tuple[pd.DataFrame, list[str] | None]:
         import arff
 
-        text = self._path.read_text(encoding="utf-8")
+        text = self._filepath.read_text(encoding="utf-8")
         sparse = re.search(r"@data\s*(%[^\n]*\n\s*)*\{", text, flags=re.IGNORECASE) is not None
         content = arff.loads(text, return_type=arff.LOD if sparse else arff.DENSE)
         names = [name for name, _ in content["attributes"]]
@@ -195,7 +195,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         else:
             rows = content["data"]
         table = pd.DataFrame(rows, columns=names)
-        beside = self._path.with_suffix(".xml")
+        beside = self._filepath.with_suffix(".xml")
         if beside.is_file():
             return table, _names_in_xml(beside)
         count = MEKA_COUNT.search(content["relation"])
@@ -208,9 +208,9 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         given = [name for name, value in self._ways.items() if value is not None]
         if given:
             raise RawFileError(
-                f"{self._path} has its labels as a variable of their own: leave out {given[0]}"
+                f"{self._filepath} has its labels as a variable of their own: leave out {given[0]}"
             )
-        variables = BenchmarkMatDataset(filepath=str(self._path)).load()
+        variables = BenchmarkMatDataset(filepath=str(self._filepath)).load()
         matrices = []
         for keys, what in ((FEATURE_KEYS, "features"), (LABEL_KEYS, "labels")):
             found = {
@@ -221,14 +221,15 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             name = next((key for key in keys if key in found), None)
             if name is None:
                 raise RawFileError(
-                    f"{self._path} has no {what}: no variable is named one of {', '.join(keys)}; "
+                    f"{self._filepath} has no {what}: no variable is named one of "
+                    f"{', '.join(keys)}; "
                     f"there are: {_shortened([n for n in variables if not n.startswith('__')])}"
                 )
             matrices.append(found[name])
         features, labels = matrices
         if len(features) != len(labels):
             raise RawFileError(
-                f"{self._path}: {len(features)} rows of features but {len(labels)} of labels"
+                f"{self._filepath}: {len(features)} rows of features but {len(labels)} of labels"
             )
         named = [
             pd.DataFrame(matrix, columns=[f"{name}_{j}" for j in range(1, matrix.shape[1] + 1)])

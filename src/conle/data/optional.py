@@ -1,25 +1,25 @@
-"""Artifacts that a report uses if an earlier run has left them."""
+"""Datasets that load None where no run has made them; a report reads them."""
 
 from typing import Any
 
 from conle.data.atomic import CSVDataset, JSONDataset, ParquetDataset
 
 
-class IfThere:
-    """Loads None where there is no version of the artifact; a damaged one is an error as ever."""
+class Optional:
+    """Loads None where the version does not exist; a damaged file is an error."""
 
     def load(self) -> Any:
-        """The artifact, or None."""
+        """Load the data, or None."""
         return super().load() if self.exists() else None
 
 
-class CSVIfThere(IfThere, CSVDataset):
+class OptionalCSVDataset(Optional, CSVDataset):
     """A CSV table, or None."""
 
 
-class JSONIfThere(IfThere, JSONDataset):
+class OptionalJSONDataset(Optional, JSONDataset):
     """A JSON file, or None."""
 
 
-class ParquetIfThere(IfThere, ParquetDataset):
+class OptionalParquetDataset(Optional, ParquetDataset):
     """A Parquet table, or None."""

@@ -1,4 +1,4 @@
-"""What a run is made with: the commit of the project and the versions of what it uses."""
+"""The provenance of a run: the project's commit and the versions of packages."""
 
 import platform
 import subprocess
@@ -10,8 +10,8 @@ from kedro.io import AbstractDataset, DatasetError
 PACKAGES = ("conle", "kedro", "mlflow", "torch", "numpy", "scipy", "pandas", "scikit-learn")
 
 
-class EnvironmentDataset(AbstractDataset):
-    """The environment as a dict of texts; it cannot be saved.
+class ProvenanceDataset(AbstractDataset):
+    """Commit, Python, platform and package versions, by name; read-only.
 
     Args:
         project_path: folder of the project.
@@ -23,7 +23,7 @@ class EnvironmentDataset(AbstractDataset):
         self.metadata = metadata
 
     def load(self) -> dict[str, str]:
-        """Commit, Python, platform and packages."""
+        """Collect them."""
         return {
             "git commit": git_commit(self._project_path),
             "Python": platform.python_version(),
@@ -32,12 +32,12 @@ class EnvironmentDataset(AbstractDataset):
         }
 
     def save(self, data: Any) -> NoReturn:
-        """Not possible.
+        """Refuse to save.
 
         Raises:
             DatasetError: always.
         """
-        raise DatasetError("the environment cannot be saved")
+        raise DatasetError("provenance cannot be saved")
 
     def _exists(self) -> bool:
         return True

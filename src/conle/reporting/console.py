@@ -1,13 +1,63 @@
-"""Tables for the terminal, at the end of a run."""
+"""What a command prints on the terminal at its end."""
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from kedro.io import CatalogProtocol
 
+from conle import kedro_internals
 from conle.core.measures import MEASURES
 from conle.methods.registry import TITLES
 from conle.reporting.grids import mean_and_deviation
 from conle.reporting.titles import measure_title
+
+# Single entries of the catalog whose place is printed, with their titles.
+PLACES = {
+    "results": "Results",
+    "summary": "Summary",
+    "report": "Report",
+    "enhance.distributions": "Parquet",
+    "enhance.distributions_csv": "CSV",
+    "enhance.checks": "Checks",
+    "enhance.model": "Model",
+}
+PICTURES = (".recovery_picture", ".training_curves")
+
+
+def print_results(
+    outputs: set[str], catalog: CatalogProtocol, project: Path, more: Sequence[str]
+) -> None:
+    """Print the table of measures or checks, and where the results are.
+
+    Args:
+        outputs: names of the catalog entries that a run has made.
+        catalog: the catalog of the run.
+        project: folder of the project; places are relative to it.
+        more: further lines.
+    """
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=180)
+    if "summary" in outputs:
+        console.print(summary_table(catalog.load("summary")))
+    if "enhance.check_table" in outputs:
+        console.print(checks_table(catalog.load("enhance.check_table")))
+    titles = {name: title for name, title in PLACES.items() if name in outputs}
+    titles |= {name: "Picture" for name in sorted(outputs) if name.endswith(PICTURES)}
+    lines = [f"{title:<9} {_place(catalog, name, project)}" for name, title in titles.items()]
+    console.print("\n".join([*lines, *more]), highlight=False, soft_wrap=True)
+
+
+def _place(catalog: CatalogProtocol, name: str, project: Path) -> str:
+    dataset = catalog.get(name)
+    path = kedro_internals.load_path(dataset)
+    protocol, _ = kedro_internals.file_system(dataset)
+    return os.path.relpath(path, project) if protocol == "file" else f"{protocol}://{path}"
 
 
 def summary_table(summary: pd.DataFrame) -> Any:

@@ -185,7 +185,7 @@ _ROWS = (
                 examination_table,
                 (
                     "{dataset}.posterior_choice",
-                    "{dataset}.{decoder}.agreement",
+                    "{dataset}.{decoder}.diagnostics",
                     "{dataset}.{decoder}.coverage",
                 ),
             ),

@@ -1,73 +1,63 @@
 """Following ConLE's training epoch by epoch."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from conle.cells import Cell, on_failure
+from conle.core.folds import folds_of, splits_of
 from conle.core.measures import score
-from conle.methods.registry import make_enhancer
+from conle.cost import measured_cost
 from conle.pipelines.evaluation.nodes import scores_of_all
-from conle.pipelines.recovery.nodes import (
-    curves_table,
-    folds_of,
-    named_errors,
-    progress_bar,
-    splits_of,
-)
+from conle.pipelines.recovery.nodes import curves_table
+from conle.progress import progress_bar
 
 EPOCH_COLUMNS = ["repeat", "fold", "epoch"]
 CONVERGENCE_COLUMNS = ["dataset", "quantity", "epoch", "mean", "std", "folds"]
 
 
+def empty_trace(
+    features: pd.DataFrame, logical_labels: pd.DataFrame, *_: Any, cell: Cell, failure: str
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """The outputs of `trace_training` without rows; the cost holds why it failed."""
+    recovered = pd.DataFrame(columns=[*EPOCH_COLUMNS, "sample", *logical_labels.columns])
+    objective = pd.DataFrame(columns=["quantity", *EPOCH_COLUMNS, "value"])
+    return recovered, objective, {"failure": failure}
+
+
+@on_failure(empty_trace)
 def trace_training(
     features: pd.DataFrame,
     logical_labels: pd.DataFrame,
     folds: pd.DataFrame,
-    hyperparameters: Mapping[str, Any],
     epochs: int,
     repeats: int,
-    device: str,
-    seed: int,
     *,
-    dataset: str,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+    cell: Cell,
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, float]]:
     """Train ConLE for a fixed number of epochs and recover the test rows after each.
 
     Args:
         features: samples x features.
-        logical_labels: samples x labels.
+        logical_labels: samples x labels, 0 or 1.
         folds: columns repeat, fold, sample.
-        hyperparameters: of ConLE; stopping and steps are set here.
-        epochs: to train.
-        repeats: of the folds that are followed, from the first.
-        device: "auto", "cpu" or "cuda".
-        seed: of ConLE.
-        dataset: its name, for the progress bar.
+        epochs: number of epochs.
+        repeats: number of repeats that are followed, from the first.
+        cell: ConLE's hyperparameters; stopping and steps are set here.
 
     Returns:
-        Columns repeat, fold, epoch, sample and one per label: the recovered test rows after each
-        epoch; and the terms of the objective, columns quantity, repeat, fold, epoch, value.
+        Recovered test rows after each epoch: columns repeat, fold, epoch, sample and one per label.
+        Terms of the objective: columns quantity, repeat, fold, epoch, value. The cost
+        (`measured_cost`).
 
     Raises:
         ParameterError: the training diverged.
     """
     folds = folds[folds["repeat"] <= repeats]
     splits = splits_of(folds, len(features))
-    batches = -(-len(splits[0][0]) // hyperparameters["batch_size"])
-    enhancer = make_enhancer(
-        "conle",
-        {
-            **hyperparameters,
-            "stopping": "fixed",
-            "steps": epochs * batches,
-            "snapshot_every": batches,
-        },
-        device=device,
-        seed=seed,
-    )
-    description = f"{dataset} convergence"
-    with named_errors(description), progress_bar(description) as on_progress:
+    batches = -(-len(splits[0][0]) // cell.make_enhancer().batch_size)
+    enhancer = cell.make_enhancer(stopping="fixed", steps=epochs * batches, snapshot_every=batches)
+    with measured_cost() as cost, progress_bar(cell.title) as on_progress:
         recovery = enhancer.recover_folds(
             features.to_numpy(), logical_labels.to_numpy(), splits, on_progress
         )
@@ -87,15 +77,7 @@ def trace_training(
     curves["epoch"] = (curves.pop("step") - 1) // batches + 1
     keys = ["quantity", *EPOCH_COLUMNS]
     curves = curves.groupby(keys, sort=False, as_index=False)["value"].mean()
-    return recovered[[*EPOCH_COLUMNS, "sample", *logical_labels.columns]], curves
-
-
-def nothing_traced(
-    features: pd.DataFrame, logical_labels: pd.DataFrame, *_: Any, **__: Any
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What `trace_training` returns, without rows: of a training that has failed."""
-    recovered = pd.DataFrame(columns=[*EPOCH_COLUMNS, "sample", *logical_labels.columns])
-    return recovered, pd.DataFrame(columns=["quantity", *EPOCH_COLUMNS, "value"])
+    return recovered[[*EPOCH_COLUMNS, "sample", *logical_labels.columns]], curves, cost
 
 
 def score_epochs(
@@ -108,10 +90,10 @@ def score_epochs(
     """Put the measures of every epoch beside the terms of the objective.
 
     Args:
-        label_distributions: the true ones, read for the scores alone.
+        label_distributions: the true distributions, read for the scores alone.
         recovered_by_epoch: columns repeat, fold, epoch, sample and one per label.
         objective_by_epoch: columns quantity, repeat, fold, epoch, value.
-        dataset: its name.
+        dataset: stands in the table.
 
     Returns:
         Columns dataset, quantity (a term of the objective or a measure), epoch, mean, std, folds.

@@ -1,50 +1,51 @@
 """Training traced without the true distributions, then scored."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.pipelines import for_cell, resource_tags
+from conle.cells import bind, make_cell
 from conle.pipelines.convergence.nodes import (
     collect_convergence,
     draw_convergence,
-    nothing_traced,
     score_epochs,
     trace_training,
 )
-from conle.pipelines.resuming import resumable
+
+TRACED = ("recovered_by_epoch", "objective_by_epoch")
 
 
-def create_pipeline(datasets: Sequence[str]) -> Pipeline:
-    """Trace ConLE's training on each dataset."""
+def create_pipeline(datasets: Sequence[str], parameters: Mapping[str, Any]) -> Pipeline:
+    """Trace ConLE's training on each dataset.
+
+    Args:
+        datasets: names of the datasets.
+        parameters: all parameters of the run.
+    """
     nodes = []
     for dataset in datasets:
-        traced = ["recovered_by_epoch", "objective_by_epoch"]
+        cell = make_cell(parameters, dataset, "conle", "convergence")
         nodes += [
-            resumable(
-                trace_training,
+            Node(
+                bind(trace_training, cell=cell),
                 inputs=[
                     f"{dataset}.features",
                     f"{dataset}.logical_labels",
                     f"{dataset}.folds",
-                    "params:conle",
                     "params:convergence.epochs",
                     "params:convergence.repeats",
-                    "params:device",
-                    "params:seed",
                 ],
-                outputs=traced,
+                outputs=[*(f"{dataset}.{name}" for name in TRACED), f"{dataset}.convergence_cost"],
                 name="trace_training",
                 namespace=dataset,
-                tags=["method", dataset, *resource_tags("conle")],
-                instead=nothing_traced,
-                dataset=dataset,
+                tags=cell.tags,
             ),
             Node(
-                for_cell(score_epochs, dataset=dataset),
+                bind(score_epochs, dataset=dataset),
                 inputs=[
                     f"{dataset}.label_distributions",
-                    *(f"{dataset}.{artifact}" for artifact in traced),
+                    *(f"{dataset}.{name}" for name in TRACED),
                 ],
                 outputs=f"{dataset}.convergence",
                 name="score_epochs",
@@ -52,20 +53,18 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
                 tags=dataset,
             ),
         ]
-    nodes.append(
+    nodes += [
         Node(
             collect_convergence,
             inputs=[f"{dataset}.convergence" for dataset in datasets],
             outputs="convergence",
             name="collect_convergence",
-        )
-    )
-    nodes.append(
+        ),
         Node(
             draw_convergence,
             inputs="convergence",
             outputs="convergence_curves",
             name="draw_convergence",
-        )
-    )
+        ),
+    ]
     return Pipeline(nodes, tags="convergence")

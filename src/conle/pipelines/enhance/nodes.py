@@ -1,18 +1,15 @@
 """From features of any kind and 0/1 labels to label distributions."""
 
 import logging
-from collections.abc import Mapping
 from numbers import Number
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import TransformerMixin
 
+from conle.cells import Cell, failures_as_parameter_errors
 from conle.errors import DataError
 from conle.fitted_model import FittedModel, encodable
-from conle.methods.registry import make_enhancer
-from conle.pipelines.recovery.nodes import named_errors
 
 # scikit-learn's parts are imported where they are used: they take long to load.
 
@@ -21,10 +18,10 @@ logger = logging.getLogger(__name__)
 SHOWN = 5
 
 
-def take_apart(
+def split_table(
     table: tuple[pd.DataFrame, pd.DataFrame],
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Features and logical labels of a multi-label table.
+    """Split a multi-label table into features and logical labels.
 
     Raises:
         DataError: there are no rows, or a single label.
@@ -102,24 +99,16 @@ def fit_and_enhance(
     features: np.ndarray,
     encoder: TransformerMixin,
     logical_labels: pd.DataFrame,
-    hyperparameters: Mapping[str, Any],
-    threshold: float,
-    device: str,
-    seed: int,
     *,
-    method: str,
+    cell: Cell,
 ) -> tuple[pd.DataFrame, FittedModel] | pd.DataFrame:
     """Fit a method to all rows and recover their distributions.
 
     Args:
-        features: encoded, samples x numbers.
-        encoder: that encoded them.
-        logical_labels: samples x labels.
-        hyperparameters: of the method.
-        threshold: T, for the methods that need it.
-        device: "auto", "cpu" or "cuda".
-        seed: of the method's random choices.
-        method: its name.
+        features: encoded features, samples x numbers.
+        encoder: the encoder of the features.
+        logical_labels: samples x labels, 0 or 1.
+        cell: the method and its hyperparameters.
 
     Returns:
         Distributions with index and columns of the logical labels and, of an inductive method, the
@@ -128,12 +117,12 @@ def fit_and_enhance(
     Raises:
         ParameterError: the training diverged, or the method cannot be used with these labels.
     """
-    enhancer = make_enhancer(method, hyperparameters, threshold=threshold, device=device, seed=seed)
-    with named_errors(method):
+    enhancer = cell.make_enhancer()
+    with failures_as_parameter_errors(cell.method):
         distributions = enhancer.fit_transform(features, logical_labels)
     if not enhancer.inductive:
         return distributions
-    return distributions, FittedModel(method, enhancer, encoder, list(logical_labels.columns))
+    return distributions, FittedModel(cell.method, enhancer, encoder, list(logical_labels.columns))
 
 
 def apply_model(
@@ -152,12 +141,12 @@ def apply_model(
             name,
             _shortened(values),
         )
-    with named_errors(model.method):
+    with failures_as_parameter_errors(model.method):
         return model.enhance(features, logical_labels)
 
 
-def hand_on(distributions: pd.DataFrame) -> pd.DataFrame:
-    """The distributions again, for the catalog to write in another format."""
+def identity(distributions: pd.DataFrame) -> pd.DataFrame:
+    """Pass on the distributions, for the catalog to write them in another format."""
     return distributions
 
 

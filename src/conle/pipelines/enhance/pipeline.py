@@ -1,34 +1,38 @@
 """Read, encode, enhance with a method or a fitted model, check."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from kedro.pipeline import Node, Pipeline
 
+from conle.cells import bind, make_cell
 from conle.methods.registry import METHODS
-from conle.pipelines import around, resource_tags
 from conle.pipelines.enhance.nodes import (
     apply_model,
     encode_features,
     fit_and_enhance,
-    hand_on,
-    take_apart,
+    identity,
+    split_table,
 )
-from conle.pipelines.threads import in_threads
 from conle.reporting.checks import render_checks
 
 
-def create_pipeline(method: str, apply: bool) -> Pipeline:
+def create_pipeline(parameters: Mapping[str, Any]) -> Pipeline:
     """Enhance the logical labels of a table that has no distributions.
 
+    A method is fitted to the table, or the fitted model of the parameter `model` is applied to it.
+
     Args:
-        method: name of the method that is fitted to it.
-        apply: instead, apply a fitted model to it.
+        parameters: all parameters of the run.
     """
+    method = parameters["method"]
     read = Node(
-        take_apart,
+        split_table,
         inputs="enhance.input",
         outputs=["enhance.raw_features", "enhance.logical_labels"],
-        name="enhance.take_apart",
+        name="enhance.split_table",
     )
-    if apply:
+    if parameters["model"] is not None:
         work = [
             Node(
                 apply_model,
@@ -38,6 +42,7 @@ def create_pipeline(method: str, apply: bool) -> Pipeline:
             )
         ]
     else:
+        cell = make_cell(parameters, "enhance", method)
         made = ["enhance.distributions"]
         if not METHODS[method].transductive:
             made.append("enhance.model")
@@ -49,25 +54,16 @@ def create_pipeline(method: str, apply: bool) -> Pipeline:
                 name="enhance.encode_features",
             ),
             Node(
-                around(in_threads, fit_and_enhance, method=method),
-                inputs=[
-                    "enhance.encoded_features",
-                    "enhance.encoder",
-                    "enhance.logical_labels",
-                    f"params:{METHODS[method].parameters}",
-                    "params:threshold",
-                    "params:device",
-                    "params:seed",
-                    "params:threads",
-                ],
+                bind(fit_and_enhance, cell=cell),
+                inputs=["enhance.encoded_features", "enhance.encoder", "enhance.logical_labels"],
                 outputs=made if len(made) > 1 else made[0],
                 name="enhance.fit_and_enhance",
-                tags=["method", *resource_tags(method)],
+                tags=cell.tags,
             ),
         ]
     finish = [
         Node(
-            hand_on,
+            identity,
             inputs="enhance.distributions",
             outputs="enhance.distributions_csv",
             name="enhance.write_csv",

@@ -56,7 +56,7 @@ def score_folds(
     recovered: pd.DataFrame,
     *,
     dataset: str,
-    cell: str,
+    method: str,
 ) -> pd.DataFrame:
     """Score the recovered distributions of every test fold against the true ones.
 
@@ -65,7 +65,7 @@ def score_folds(
         logical_labels: the labels that the methods saw, samples x labels.
         recovered: columns protocol, fitted_on, repeat, fold, sample and one per label.
         dataset: stands in the table.
-        cell: stands in the table as the method; the method, or a setting of it.
+        method: stands in the table; the method, or a setting of it.
 
     Returns:
         One row per fold and measure, with the columns of the results table. `scored_on` is a
@@ -80,7 +80,7 @@ def score_folds(
         content.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
     scored_on = content.hexdigest()
     rows = [
-        (dataset, cell, *fold, measure, value, scored_on)
+        (dataset, method, *fold, measure, value, scored_on)
         for fold, test in positions
         for measure, value in score(true[test.index], distributions[test.index]).items()
     ]

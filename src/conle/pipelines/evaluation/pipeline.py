@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
+from conle.cells import bind
 from conle.methods.registry import METHODS
-from conle.pipelines import for_cell
 from conle.pipelines.evaluation.nodes import (
     collect_results,
     compare_with_published,
@@ -26,7 +26,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
             if method in METHODS and METHODS[method].trained:
                 nodes.append(
                     Node(
-                        for_cell(draw_training_curves, dataset=dataset, method=method),
+                        bind(draw_training_curves, dataset=dataset, method=method),
                         inputs=f"{cell}.curves",
                         outputs=f"{cell}.training_curves",
                         name="draw_training_curves",
@@ -36,7 +36,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                 )
         nodes.append(
             Node(
-                for_cell(draw_recovery, dataset=dataset, methods=tuple(methods)),
+                bind(draw_recovery, dataset=dataset, methods=tuple(methods)),
                 inputs=[
                     f"{dataset}.features",
                     f"{dataset}.label_distributions",
@@ -51,7 +51,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
     cells = tuple((dataset, method) for dataset in datasets for method in methods)
     nodes += [
         Node(
-            for_cell(collect_results, cells=cells),
+            bind(collect_results, cells=cells),
             inputs=[f"{dataset}.{method}.scores" for dataset, method in cells],
             outputs="results",
             name="collect_results",
@@ -67,17 +67,17 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
     return Pipeline(nodes, tags="evaluation")
 
 
-def score_node(dataset: str, cell: str) -> Node:
-    """The node that scores the recovered distributions of a cell, `<dataset>.<cell>`."""
+def score_node(dataset: str, name: str) -> Node:
+    """The node that scores the recovered distributions of a cell, `<dataset>.<name>`."""
     return Node(
-        for_cell(score_folds, dataset=dataset, cell=cell),
+        bind(score_folds, dataset=dataset, method=name),
         inputs=[
             f"{dataset}.label_distributions",
             f"{dataset}.logical_labels",
-            f"{dataset}.{cell}.recovered",
+            f"{dataset}.{name}.recovered",
         ],
-        outputs=f"{dataset}.{cell}.scores",
+        outputs=f"{dataset}.{name}.scores",
         name="score",
-        namespace=f"{dataset}.{cell}",
-        tags=[dataset, cell],
+        namespace=f"{dataset}.{name}",
+        tags=[dataset, name],
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.pipelines import for_cell
+from conle.cells import bind
 from conle.pipelines.fetch.nodes import announce_licence, fetch_dataset
 
 
@@ -22,7 +22,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             ),
             *(
                 Node(
-                    for_cell(fetch_dataset, dataset=dataset),
+                    bind(fetch_dataset, dataset=dataset),
                     inputs=[
                         f"{dataset}.present",
                         "known_files",

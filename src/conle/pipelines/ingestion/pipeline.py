@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.pipelines import for_cell
+from conle.cells import bind
 from conle.pipelines.ingestion.nodes import (
     describe,
     ingest,
@@ -29,7 +29,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             )
         nodes += [
             Node(
-                for_cell(ingest, dataset=dataset),
+                bind(ingest, dataset=dataset),
                 inputs=[f"{dataset}.raw", "params:folds"],
                 outputs=[
                     f"{dataset}.features",
@@ -52,7 +52,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
                 namespace=dataset,
             ),
             Node(
-                for_cell(describe, dataset=dataset),
+                bind(describe, dataset=dataset),
                 inputs=[
                     f"{dataset}.features",
                     f"{dataset}.label_distributions",

@@ -1,31 +1,35 @@
 """The representation of the posterior decoder, chosen by the logical labels, and its draws."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from conle.cells import Cell, on_failure
+from conle.cost import measured_cost
 from conle.methods.registry import POSTERIORS
-from conle.pipelines.recovery.nodes import cell_enhancer, named_errors
 
-# Of all samples, for the likelihood and for the draws that are examined.
+# The share of the samples that the likelihood and the draws are of.
 HELD_OUT_SHARE = 0.1
-# Of what the start exceeds the floor by, for the chains that start apart.
+# Chains that start apart: factors of the difference between the start and the floor.
 LEVEL_FACTORS = (0.2, 1.0, 3.0, 9.0)
 INTERVAL_LEVEL = 0.9
 SAMPLES_WITH_DRAWS = 3
 
 
+def no_choice(*_: Any, cell: Cell, failure: str, candidates: Sequence[Cell]) -> dict[str, Any]:
+    """The output of `choose_representation` where a decoder failed."""
+    return {"dataset": cell.dataset, "chosen": None, "log_likelihood": {}, "failure": failure}
+
+
+@on_failure(no_choice)
 def choose_representation(
     features: pd.DataFrame,
     logical_labels: pd.DataFrame,
-    threshold: float,
-    device: str,
-    seed: int,
-    degree_floors: Mapping[str, float],
-    *hyperparameters: Mapping[str, Any],
-    dataset: str,
+    *,
+    cell: Cell,
+    candidates: Sequence[Cell],
 ) -> dict[str, Any]:
     """Choose the posterior decoder that predicts held-out logical labels best.
 
@@ -34,38 +38,27 @@ def choose_representation(
 
     Args:
         features: samples x features.
-        logical_labels: samples x labels.
-        threshold: T of the binarisation.
-        device: "auto", "cpu" or "cuda".
-        seed: of the split and of the decoders.
-        degree_floors: of the datasets that declare one.
-        hyperparameters: of each of `POSTERIORS`.
-        dataset: its name.
+        logical_labels: samples x labels, 0 or 1.
+        cell: the cell of the chosen posterior; its seed splits the samples.
+        candidates: the cells of the decoders.
 
     Returns:
         The dataset, the chosen method, and the mean log likelihood of every method.
 
     Raises:
-        ParameterError: a decoder cannot be used with these logical labels or hyperparameters.
+        ParameterError: a decoder cannot use these logical labels.
     """
-    training, held_out = inner_split(len(features), seed)
+    training, held_out = inner_split(len(features), cell.settings["seed"])
     X, L = features.to_numpy(), logical_labels.to_numpy()
     likelihoods = {}
-    for method, block in zip(POSTERIORS, hyperparameters, strict=True):
-        decoder = cell_enhancer(dataset, method, block, threshold, device, seed, degree_floors)
-        with named_errors(f"{dataset} {method}"):
-            decoder.fit(X[training], L[training])
-            likelihoods[method] = decoder.log_likelihood(X[held_out], L[held_out])
+    for candidate in candidates:
+        decoder = candidate.make_enhancer().fit(X[training], L[training])
+        likelihoods[candidate.method] = decoder.log_likelihood(X[held_out], L[held_out])
     return {
-        "dataset": dataset,
+        "dataset": cell.dataset,
         "chosen": max(likelihoods, key=likelihoods.get),
         "log_likelihood": likelihoods,
     }
-
-
-def nothing_chosen(*_: Any, dataset: str, failure: str) -> tuple[dict[str, Any]]:
-    """What `choose_representation` returns where a decoder has failed: no choice."""
-    return ({"dataset": dataset, "chosen": None, "log_likelihood": {}, "failure": failure},)
 
 
 def inner_split(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -75,52 +68,48 @@ def inner_split(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return training, held_out
 
 
+def no_draws(
+    features: pd.DataFrame, logical_labels: pd.DataFrame, *, cell: Cell, failure: str
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """The outputs of `draw_held_out` without rows; the cost holds why it failed."""
+    columns = (
+        ["sample", "label", "r_hat", "bulk_ess", "tail_ess", "start_levels"],
+        ["sample", "label", "mean", "low", "high", "logical"],
+        ["sample", "chain", "draw", *logical_labels.columns],
+    )
+    return *(pd.DataFrame(columns=own) for own in columns), {"failure": failure}
+
+
+@on_failure(no_draws)
 def draw_held_out(
-    features: pd.DataFrame,
-    logical_labels: pd.DataFrame,
-    hyperparameters: Mapping[str, Any],
-    threshold: float,
-    device: str,
-    seed: int,
-    degree_floors: Mapping[str, float],
-    *,
-    dataset: str,
-    method: str,
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    features: pd.DataFrame, logical_labels: pd.DataFrame, *, cell: Cell
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, float]]:
     """Draw distributions of held-out samples along independent chains, and see if these agree.
 
     One set of chains starts at the decoder's own level, one at different levels.
 
     Args:
         features: samples x features.
-        logical_labels: samples x labels.
-        hyperparameters: of the method.
-        threshold: T of the binarisation.
-        device: "auto", "cpu" or "cuda".
-        seed: of the split and of the decoder.
-        degree_floors: of the datasets that declare one.
-        dataset: its name.
-        method: one of `POSTERIORS`.
+        logical_labels: samples x labels, 0 or 1.
+        cell: the decoder; its seed splits the samples.
 
     Returns:
-        R-hat and effective sample sizes (Vehtari et al., "Rank-normalization, folding, and
-        localization", 2021) of every held-out degree: start_levels ("one" or "different"), sample,
-        label, r_hat, bulk_ess, tail_ess; posterior means and credible intervals from the chains of
-        one level: sample, label, logical, mean, low, high; and the draws of a few of the samples:
-        sample, chain, draw and one column per label.
+        Diagnostics, R-hat and effective sample sizes (Vehtari et al., "Rank-normalization, folding,
+        and localization", 2021) of every held-out degree: start_levels ("one" or "different"),
+        sample, label, r_hat, bulk_ess, tail_ess. Posterior means and credible intervals from the
+        chains of one level: sample, label, logical, mean, low, high. The draws of a few of the
+        samples: sample, chain, draw and one column per label. The cost (`measured_cost`).
 
     Raises:
-        ParameterError: the decoder cannot be used with these logical labels.
+        ParameterError: the decoder cannot use these logical labels.
     """
-    decoder = cell_enhancer(
-        dataset, method, hyperparameters, threshold, device, seed, degree_floors
-    )
-    training, held_out = inner_split(len(features), seed)
+    decoder = cell.make_enhancer()
+    training, held_out = inner_split(len(features), cell.settings["seed"])
     X, L = features.to_numpy(), logical_labels.to_numpy()
     level = decoder.effective_start_level
     lowest = 1.0 if decoder.degree_floor else 0.0
     apart = [lowest + factor * (level - lowest) for factor in LEVEL_FACTORS]
-    with named_errors(f"{dataset} {method}"):
+    with measured_cost() as cost:
         one = decoder.sample_chains(X, L, (training, held_out), [level] * len(LEVEL_FACTORS))
         different = decoder.sample_chains(X, L, (training, held_out), apart)
     degrees = pd.MultiIndex.from_product(
@@ -129,29 +118,18 @@ def draw_held_out(
     return (
         pd.concat(
             [
-                _agreement(draws).set_axis(degrees).reset_index().assign(start_levels=name)
+                _diagnostics(draws).set_axis(degrees).reset_index().assign(start_levels=name)
                 for name, draws in (("one", one), ("different", different))
             ],
             ignore_index=True,
         ),
         _intervals(one).set_axis(degrees).assign(logical=L[held_out].ravel()).reset_index(),
         _few_draws(one, held_out, list(logical_labels.columns)),
+        cost,
     )
 
 
-def nothing_drawn(
-    features: pd.DataFrame, logical_labels: pd.DataFrame, *_: Any, **__: Any
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """What `draw_held_out` returns, without rows: of a decoder that has failed."""
-    columns = (
-        ["sample", "label", "r_hat", "bulk_ess", "tail_ess", "start_levels"],
-        ["sample", "label", "mean", "low", "high", "logical"],
-        ["sample", "chain", "draw", *logical_labels.columns],
-    )
-    return tuple(pd.DataFrame(columns=own) for own in columns)
-
-
-def _agreement(draws: np.ndarray) -> pd.DataFrame:
+def _diagnostics(draws: np.ndarray) -> pd.DataFrame:
     """R-hat and effective sample sizes of chains x draws x samples x labels."""
     from arviz_stats.base import array_stats
 
@@ -189,10 +167,10 @@ def compare_intervals(
     """Put the true degrees beside the credible intervals.
 
     Args:
-        intervals: as `draw_held_out` gives them.
-        label_distributions: the true ones, samples x labels.
-        dataset: its name.
-        method: its name.
+        intervals: the intervals of `draw_held_out`.
+        label_distributions: the true distributions, samples x labels.
+        dataset: stands in the table.
+        method: stands in the table.
 
     Returns:
         The intervals with the columns dataset, method and true.
@@ -210,10 +188,10 @@ def compare_intervals(
 def take_chosen(
     choice: Mapping[str, Any], *outputs: pd.DataFrame | Mapping[str, float]
 ) -> tuple[pd.DataFrame, Mapping[str, float]]:
-    """Take over what the chosen method recovered, and what it cost; nothing if none was chosen.
+    """Take what the chosen method recovered, and its cost; nothing if none was chosen.
 
     Args:
-        choice: as `choose_representation` gives it.
+        choice: the output of `choose_representation`.
         outputs: recovered and cost of each of `POSTERIORS`.
     """
     if choice["chosen"] is None:
@@ -222,8 +200,8 @@ def take_chosen(
     return outputs[2 * chosen], outputs[2 * chosen + 1]
 
 
-def take_over(
+def identity(
     recovered: pd.DataFrame, cost: Mapping[str, float]
 ) -> tuple[pd.DataFrame, Mapping[str, float]]:
-    """Take over what another cell with the same settings recovered, and what it cost."""
+    """Pass on the recovery and the cost of a cell with the same settings."""
     return recovered, cost

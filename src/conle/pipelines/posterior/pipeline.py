@@ -1,121 +1,105 @@
 """The decoders, one choice among them per dataset, and its recovery under a name of its own."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
+from conle.cells import Cell, bind, make_cell
 from conle.methods.registry import CHOSEN, FLOORS, METHODS, POSTERIORS
-from conle.pipelines import for_cell, resource_tags
 from conle.pipelines.posterior.nodes import (
     choose_representation,
     compare_intervals,
     draw_held_out,
-    nothing_chosen,
-    nothing_drawn,
+    identity,
     take_chosen,
-    take_over,
 )
 from conle.pipelines.recovery.pipeline import recovery_node
-from conle.pipelines.resuming import resumable
 
 
-def create_pipeline(datasets: Sequence[str], degree_floors: Mapping[str, float]) -> Pipeline:
+def create_pipeline(datasets: Sequence[str], parameters: Mapping[str, Any]) -> Pipeline:
     """Recover each dataset with every decoder, and choose by the likelihood of logical labels.
 
     Args:
-        datasets: their names.
-        degree_floors: of the datasets that declare one.
+        datasets: names of the datasets.
+        parameters: all parameters of the run.
     """
     nodes = []
     for dataset in datasets:
-        nodes += [recovery_node(dataset, method, method) for method in POSTERIORS]
-        nodes += [
-            _take_over(dataset, method)
-            if METHODS[method].fixed["degree_floor"] == degree_floors.get(dataset, 0.0)
-            else recovery_node(dataset, method, method)
-            for method in FLOORS
-        ]
-        for method in POSTERIORS:
-            nodes += _examine(dataset, method)
-        nodes += [
-            resumable(
-                choose_representation,
-                inputs=[
-                    f"{dataset}.features",
-                    f"{dataset}.logical_labels",
-                    "params:threshold",
-                    "params:device",
-                    "params:seed",
-                    "params:degree_floors",
-                    *(f"params:{METHODS[method].parameters}" for method in POSTERIORS),
-                ],
-                outputs=["posterior_choice"],
-                name="choose_representation",
-                namespace=dataset,
-                tags=["method", dataset, *resource_tags("conle_posterior")],
-                instead=nothing_chosen,
-                dataset=dataset,
-            ),
-            Node(
-                take_chosen,
-                inputs=[
-                    f"{dataset}.posterior_choice",
-                    *(
-                        f"{dataset}.{method}.{output}"
-                        for method in POSTERIORS
-                        for output in ("recovered", "cost")
-                    ),
-                ],
-                outputs=[f"{dataset}.{CHOSEN}.recovered", f"{dataset}.{CHOSEN}.cost"],
-                name="take_chosen",
-                namespace=f"{dataset}.{CHOSEN}",
-                tags=[dataset, CHOSEN],
-            ),
-        ]
+        decoders = [make_cell(parameters, dataset, method) for method in POSTERIORS]
+        nodes += [recovery_node(cell) for cell in decoders]
+        nodes += [_floor_node(dataset, method, parameters) for method in FLOORS]
+        for cell in decoders:
+            nodes += _examine(cell)
+        nodes += _choose(make_cell(parameters, dataset, POSTERIORS[0], CHOSEN), decoders)
     return Pipeline(nodes, tags="posterior")
 
 
-def _examine(dataset: str, method: str) -> list[Node]:
-    """Draw held-out distributions, then put their intervals beside the true ones."""
-    cell = f"{dataset}.{method}"
+def _floor_node(dataset: str, method: str, parameters: Mapping[str, Any]) -> Node:
+    """ConLE's posterior with a fixed floor; where the dataset declares it, they are the same."""
+    cell = make_cell(parameters, dataset, method)
+    if METHODS[method].fixed["degree_floor"] != cell.settings["degree_floor"]:
+        return recovery_node(cell)
+    return Node(
+        identity,
+        inputs=[f"{dataset}.conle_posterior.{output}" for output in ("recovered", "cost")],
+        outputs=[f"{cell.namespace}.{output}" for output in ("recovered", "cost")],
+        name="identity",
+        namespace=cell.namespace,
+        tags=[dataset, method],
+    )
+
+
+def _choose(chosen: Cell, decoders: Sequence[Cell]) -> list[Node]:
+    """Choose a decoder, and take what it recovered."""
+    dataset = chosen.dataset
     return [
-        resumable(
-            draw_held_out,
-            inputs=[
-                f"{dataset}.features",
-                f"{dataset}.logical_labels",
-                f"params:{METHODS[method].parameters}",
-                "params:threshold",
-                "params:device",
-                "params:seed",
-                "params:degree_floors",
-            ],
-            outputs=["agreement", "intervals", "draws"],
-            name="draw_held_out",
-            namespace=cell,
-            tags=["method", dataset, method, *resource_tags(method)],
-            instead=nothing_drawn,
-            dataset=dataset,
-            method=method,
+        Node(
+            bind(choose_representation, cell=chosen, candidates=tuple(decoders)),
+            inputs=[f"{dataset}.features", f"{dataset}.logical_labels"],
+            outputs=f"{dataset}.posterior_choice",
+            name="choose_representation",
+            namespace=dataset,
+            tags=chosen.tags,
         ),
         Node(
-            for_cell(compare_intervals, dataset=dataset, method=method),
-            inputs=[f"{cell}.intervals", f"{dataset}.label_distributions"],
-            outputs=f"{cell}.coverage",
-            name="compare_intervals",
-            namespace=cell,
-            tags=[dataset, method],
+            take_chosen,
+            inputs=[
+                f"{dataset}.posterior_choice",
+                *(
+                    f"{cell.namespace}.{output}"
+                    for cell in decoders
+                    for output in ("recovered", "cost")
+                ),
+            ],
+            outputs=[f"{chosen.namespace}.recovered", f"{chosen.namespace}.cost"],
+            name="take_chosen",
+            namespace=chosen.namespace,
+            tags=[dataset, CHOSEN],
         ),
     ]
 
 
-def _take_over(dataset: str, method: str) -> Node:
-    """The dataset declares the floor that the method fixes: `conle_posterior` is the same."""
-    return Node(
-        take_over,
-        inputs=[f"{dataset}.conle_posterior.{output}" for output in ("recovered", "cost")],
-        outputs=[f"{dataset}.{method}.{output}" for output in ("recovered", "cost")],
-        name="take_over",
-        namespace=f"{dataset}.{method}",
-        tags=[dataset, method],
-    )
+def _examine(cell: Cell) -> list[Node]:
+    """Draw held-out distributions, then put their intervals beside the true ones."""
+    return [
+        Node(
+            bind(draw_held_out, cell=cell),
+            inputs=[f"{cell.dataset}.features", f"{cell.dataset}.logical_labels"],
+            outputs=[
+                f"{cell.namespace}.{output}"
+                for output in ("diagnostics", "intervals", "draws", "draws_cost")
+            ],
+            name="draw_held_out",
+            namespace=cell.namespace,
+            tags=cell.tags,
+        ),
+        Node(
+            bind(compare_intervals, dataset=cell.dataset, method=cell.method),
+            inputs=[f"{cell.namespace}.intervals", f"{cell.dataset}.label_distributions"],
+            outputs=f"{cell.namespace}.coverage",
+            name="compare_intervals",
+            namespace=cell.namespace,
+            tags=[cell.dataset, cell.name],
+        ),
+    ]

@@ -1,76 +1,69 @@
 """The predictive setting: recover the training folds, learn from them, predict the test folds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from conle.cells import Cell, on_failure
+from conle.core.folds import splits_of
+from conle.cost import measured_cost
 from conle.errors import DataError
 from conle.methods.geometry import as_distributions
 from conle.pipelines.evaluation.nodes import scores_of_all, summarise
-from conle.pipelines.recovery.nodes import (
-    RECOVERED_COLUMNS,
-    cell_enhancer,
-    named_errors,
-    progress_bar,
-    splits_of,
-)
+from conle.pipelines.recovery.nodes import RECOVERED_COLUMNS
+from conle.progress import progress_bar
 
 PREDICTIVE_COLUMNS = ["dataset", "method", "fitted_on", "measure", "mean", "std", "folds"]
 
 
+def empty_prediction(
+    features: pd.DataFrame, logical_labels: pd.DataFrame, *_: Any, cell: Cell, failure: str
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The outputs of `predict_from_recovered` without rows; the cost holds why it failed."""
+    columns = [*RECOVERED_COLUMNS, *logical_labels.columns]
+    return pd.DataFrame(columns=columns), {"failure": failure}
+
+
+@on_failure(empty_prediction)
 def predict_from_recovered(
     features: pd.DataFrame,
     logical_labels: pd.DataFrame,
     folds: pd.DataFrame,
-    hyperparameters: Mapping[str, Any],
     repeats: int,
     l2: float,
-    threshold: float,
-    device: str,
-    seed: int,
-    degree_floors: Mapping[str, float],
     *,
-    dataset: str,
-    method: str,
-) -> pd.DataFrame:
+    cell: Cell,
+) -> tuple[pd.DataFrame, dict[str, float]]:
     """Learn from what a method recovers of the training rows, and predict the test rows.
 
     Args:
         features: samples x features.
-        logical_labels: samples x labels.
+        logical_labels: samples x labels, 0 or 1.
         folds: columns repeat, fold, sample.
-        hyperparameters: of the method.
-        repeats: of the folds that are taken, from the first.
+        repeats: number of repeats that are used, from the first.
         l2: penalty of the learner.
-        threshold: T of the binarisation.
-        device: "auto", "cpu" or "cuda".
-        seed: of the method.
-        degree_floors: of the datasets that declare one.
-        dataset: its name.
-        method: its name.
+        cell: the method and its hyperparameters.
 
     Returns:
-        Columns protocol, fitted_on, repeat, fold, sample and one per label: the predicted test
-        rows.
+        Predicted test rows: columns protocol, fitted_on, repeat, fold, sample and one per label.
+        The cost of recovery and learning (`measured_cost`).
 
     Raises:
-        ParameterError: the training diverged, or the method cannot be used with these labels.
+        ParameterError: the training diverged, or the method cannot use these labels.
     """
-    enhancer = cell_enhancer(
-        dataset, method, hyperparameters, threshold, device, seed, degree_floors
-    )
     folds = folds[folds["repeat"] <= repeats]
-    description = f"{dataset} predictive {method}"
-    with named_errors(description), progress_bar(description) as on_progress:
-        recovery = enhancer.recover_folds(
+    with measured_cost() as cost, progress_bar(cell.title) as on_progress:
+        recovery = cell.make_enhancer().recover_folds(
             features.to_numpy(),
             logical_labels.to_numpy(),
             [(training, training) for training, _ in splits_of(folds, len(features))],
             on_progress,
         )
-    return _predict(features, recovery.recovered, folds, l2, list(logical_labels.columns))
+        labels = list(logical_labels.columns)
+        predicted = _predict(features, recovery.recovered, folds, l2, labels)
+    return predicted, cost
 
 
 def predict_from_distributions(
@@ -99,13 +92,6 @@ def predict_from_logical_labels(
         as_distributions(logical_labels.to_numpy(float)), columns=logical_labels.columns
     )
     return predict_from_distributions(features, normalised, folds, repeats, l2)
-
-
-def nothing_predicted(
-    features: pd.DataFrame, targets: pd.DataFrame, *_: Any, **__: Any
-) -> tuple[pd.DataFrame]:
-    """No rows: of a method that has failed."""
-    return (pd.DataFrame(columns=[*RECOVERED_COLUMNS, *targets.columns]),)
 
 
 def collect_predictive(*scores: pd.DataFrame) -> pd.DataFrame:

@@ -1,82 +1,96 @@
 """A prediction per dataset and method, beside that from the true distributions and from L."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.methods.registry import METHODS, NORMALISED_LABELS, TRUE_DISTRIBUTIONS
-from conle.pipelines import for_cell, resource_tags
+from conle.cells import bind, make_cell
+from conle.methods.registry import NORMALISED_LABELS, TRUE_DISTRIBUTIONS
 from conle.pipelines.evaluation.nodes import score_folds
 from conle.pipelines.predictive.nodes import (
     collect_predictive,
-    nothing_predicted,
     predict_from_distributions,
     predict_from_logical_labels,
     predict_from_recovered,
 )
-from conle.pipelines.resuming import resumable
 
 LEARNING = ["params:predictive.repeats", "params:predictive.l2"]
 
 
-def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline:
-    """Learn from each method's distributions of the training folds, and predict the test folds."""
+def create_pipeline(
+    datasets: Sequence[str], methods: Sequence[str], parameters: Mapping[str, Any]
+) -> Pipeline:
+    """Learn from each method's distributions of the training folds, and predict the test folds.
+
+    Args:
+        datasets: names of the datasets.
+        methods: names of the methods.
+        parameters: all parameters of the run.
+    """
     nodes, scores = [], []
     for dataset in datasets:
-        references = {
-            TRUE_DISTRIBUTIONS: (predict_from_distributions, f"{dataset}.label_distributions"),
-            NORMALISED_LABELS: (predict_from_logical_labels, f"{dataset}.logical_labels"),
-        }
-        for method in (*methods, *references):
-            cell = f"{dataset}.predictive_{method}"
-            if method in references:
-                function, targets = references[method]
-                bound = {}
-                inputs = [f"{dataset}.features", targets, f"{dataset}.folds", *LEARNING]
-            else:
-                function = predict_from_recovered
-                bound = {"dataset": dataset, "method": method}
-                inputs = [
-                    f"{dataset}.features",
-                    f"{dataset}.logical_labels",
-                    f"{dataset}.folds",
-                    f"params:{METHODS[method].parameters}",
-                    *LEARNING,
-                    "params:threshold",
-                    "params:device",
-                    "params:seed",
-                    "params:degree_floors",
-                ]
-            nodes += [
-                resumable(
-                    function,
-                    inputs=inputs,
-                    outputs=["predicted"],
-                    name="predict",
-                    namespace=cell,
-                    tags=[
-                        dataset,
-                        method,
-                        *(["method", *resource_tags(method)] if method in METHODS else []),
-                    ],
-                    instead=nothing_predicted,
-                    **bound,
-                ),
-                Node(
-                    for_cell(score_folds, dataset=dataset, cell=method),
-                    inputs=[
-                        f"{dataset}.label_distributions",
-                        f"{dataset}.logical_labels",
-                        f"{cell}.predicted",
-                    ],
-                    outputs=f"{cell}.scores",
-                    name="score",
-                    namespace=cell,
-                    tags=[dataset, method],
-                ),
-            ]
-            scores.append(f"{cell}.scores")
+        nodes += [_method_node(dataset, method, parameters) for method in methods]
+        nodes += [
+            _reference_node(
+                dataset, TRUE_DISTRIBUTIONS, predict_from_distributions, "label_distributions"
+            ),
+            _reference_node(
+                dataset, NORMALISED_LABELS, predict_from_logical_labels, "logical_labels"
+            ),
+        ]
+        for method in (*methods, TRUE_DISTRIBUTIONS, NORMALISED_LABELS):
+            nodes.append(_score_node(dataset, method))
+            scores.append(f"{_namespace(dataset, method)}.scores")
     nodes.append(
         Node(collect_predictive, inputs=scores, outputs="predictive", name="collect_predictive")
     )
     return Pipeline(nodes, tags="predictive")
+
+
+def _namespace(dataset: str, method: str) -> str:
+    return f"{dataset}.predictive_{method}"
+
+
+def _method_node(dataset: str, method: str, parameters: Mapping[str, Any]) -> Node:
+    cell = make_cell(parameters, dataset, method, f"predictive_{method}")
+    return Node(
+        bind(predict_from_recovered, cell=cell),
+        inputs=[
+            f"{dataset}.features",
+            f"{dataset}.logical_labels",
+            f"{dataset}.folds",
+            *LEARNING,
+        ],
+        outputs=[f"{cell.namespace}.predicted", f"{cell.namespace}.cost"],
+        name="predict",
+        namespace=cell.namespace,
+        tags=[method, *cell.tags],
+    )
+
+
+def _reference_node(dataset: str, reference: str, function: Any, targets: str) -> Node:
+    return Node(
+        function,
+        inputs=[f"{dataset}.features", f"{dataset}.{targets}", f"{dataset}.folds", *LEARNING],
+        outputs=f"{_namespace(dataset, reference)}.predicted",
+        name="predict",
+        namespace=_namespace(dataset, reference),
+        tags=[dataset, reference],
+    )
+
+
+def _score_node(dataset: str, method: str) -> Node:
+    namespace = _namespace(dataset, method)
+    return Node(
+        bind(score_folds, dataset=dataset, method=method),
+        inputs=[
+            f"{dataset}.label_distributions",
+            f"{dataset}.logical_labels",
+            f"{namespace}.predicted",
+        ],
+        outputs=f"{namespace}.scores",
+        name="score",
+        namespace=namespace,
+        tags=[dataset, method],
+    )

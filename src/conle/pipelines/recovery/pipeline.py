@@ -1,62 +1,34 @@
-"""Recovery: one node per dataset and method, the folds inside it."""
+"""Recovery: one node per cell, the folds inside it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from kedro.pipeline import Node, Pipeline
 
+from conle.cells import Cell, bind
 from conle.methods.registry import METHODS
-from conle.pipelines import resource_tags
-from conle.pipelines.recovery.nodes import nothing_recovered, recover
-from conle.pipelines.resuming import resumable
+from conle.pipelines.recovery.nodes import recover
 
 
-def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline:
-    """Recover the distributions of each dataset with each method.
-
-    The namespace of a node is <dataset>.<method>. None has the label distributions as an input.
-    """
-    return Pipeline(
-        [recovery_node(dataset, method, method) for dataset in datasets for method in methods]
-    )
+def create_pipeline(cells: Iterable[Cell]) -> Pipeline:
+    """Recover the distributions of every cell; no node has the label distributions as an input."""
+    return Pipeline([recovery_node(cell) for cell in cells])
 
 
-def recovery_node(
-    dataset: str,
-    cell: str,
-    method: str,
-    overrides: Mapping[str, Any] | None = None,
-) -> Node:
-    """The node that recovers a dataset with a method.
-
-    Args:
-        dataset: its name.
-        cell: what the artifacts are named after; the method's name unless it is varied.
-        method: its name.
-        overrides: hyperparameters that take precedence over the method's block.
-    """
+def recovery_node(cell: Cell) -> Node:
+    """The node that recovers a cell."""
     outputs = ["recovered", "cost"]
-    if METHODS[method].trained:
+    if METHODS[cell.method].trained:
         outputs += ["weights", "curves"]
-    return resumable(
-        recover,
+    return Node(
+        bind(recover, cell=cell),
         inputs=[
-            f"{dataset}.features",
-            f"{dataset}.logical_labels",
-            f"{dataset}.folds",
-            f"params:{METHODS[method].parameters}",
+            f"{cell.dataset}.features",
+            f"{cell.dataset}.logical_labels",
+            f"{cell.dataset}.folds",
             "params:protocol",
-            "params:threshold",
-            "params:device",
-            "params:seed",
-            "params:degree_floors",
         ],
-        outputs=outputs,
+        outputs=[f"{cell.namespace}.{output}" for output in outputs],
         name="recover",
-        namespace=f"{dataset}.{cell}",
-        tags=["method", "recovery", dataset, cell, *resource_tags(method)],
-        instead=nothing_recovered,
-        dataset=dataset,
-        method=method,
-        overrides=dict(overrides or {}),
+        namespace=cell.namespace,
+        tags=["recovery", *cell.tags],
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.pipelines import for_cell
+from conle.cells import bind
 from conle.pipelines.evaluation.nodes import compare_with_published, summarise
 from conle.pipelines.reporting.nodes import (
     COLLECTED,
@@ -30,7 +30,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
 
     nodes = [
         Node(
-            for_cell(collect_available, datasets=datasets),
+            bind(collect_available, datasets=datasets),
             inputs=["params:protocol", "params:repeats", "params:folds", *entries(COLLECTED)],
             outputs=["report.results", "report.missing.csv"],
             name="collect_available",
@@ -51,7 +51,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
     ]
     nodes += [
         Node(
-            for_cell(tabulate, name=name, datasets=datasets),
+            bind(tabulate, name=name, datasets=datasets),
             inputs=entries(table.inputs),
             outputs=f"report.{name}.csv",
             name=f"tabulate_{name}",
@@ -60,7 +60,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
     ]
     nodes += [
         Node(
-            for_cell(present, name=name, datasets=datasets),
+            bind(present, name=name, datasets=datasets),
             inputs=entries(exhibit.inputs),
             outputs=[f"report.{name}.{form}" for form in ("latex", "png", "svg")]
             if exhibit.figure
@@ -74,7 +74,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             write_page,
             inputs=[
                 "parameters",
-                "environment",
+                "provenance",
                 "predictive",
                 *(f"report.{name}.csv" for name in PAGE_TABLES),
                 *(f"report.{name}.svg" for name in FIGURES),

@@ -1,4 +1,4 @@
-"""What a piece of work costs: seconds and memory."""
+"""Seconds and memory of a piece of work."""
 
 import threading
 import time

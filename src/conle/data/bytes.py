@@ -1,13 +1,13 @@
-"""Files as they are."""
+"""Files as bytes."""
 
 from typing import Any
 
 from conle.data.atomic import TextDataset
-from conle.data.optional import IfThere
+from conle.data.optional import Optional
 
 
-class BytesIfThere(IfThere, TextDataset):
-    """The bytes of a file, or None; a reader finds either the old file or the new one."""
+class OptionalBytesDataset(Optional, TextDataset):
+    """The bytes of a file, or None if it does not exist."""
 
     def __init__(self, *, filepath: str, metadata: dict[str, Any] | None = None) -> None:
         super().__init__(

@@ -1,0 +1,200 @@
+"""The project's `kedro run`: all of Kedro's options, and the project's own."""
+
+import atexit
+import errno
+import gc
+from pathlib import Path
+from typing import Any
+
+import click
+from kedro.config import OmegaConfigLoader
+from kedro.framework.cli.project import run as kedro_run
+from kedro.framework.cli.utils import CONTEXT_SETTINGS
+from kedro.framework.hooks import hook_impl
+from kedro.framework.project import settings
+from kedro.io import CatalogProtocol
+from kedro.pipeline import Pipeline
+from kedro.utils import find_kedro_project
+
+from conle import tracking
+from conle.errors import FailedCellsError
+from conle.messages import GO_ON, short_uri
+from conle.run import SessionStore, run_to_resume
+from conle.versions import artifacts_folder
+
+DISK_ERRORS = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+)
+OPTIONS = (
+    click.Option(
+        ["--datasets"],
+        help="Names of datasets, joined by commas; the same as --params datasets=A+B.",
+    ),
+    click.Option(
+        ["--input", "input_file"],
+        help="The table of --pipeline=enhance; the same as --params input=FILE.",
+    ),
+    click.Option(
+        ["--resume"],
+        is_flag=True,
+        help="Go on with the newest run of this pipeline that did not finish.",
+    ),
+)
+
+
+class LastRun:
+    """Hook: keeps what the last words of a command are about."""
+
+    def __init__(self) -> None:
+        self.pipeline: Pipeline | None = None
+        self.catalog: CatalogProtocol | None = None
+
+    @hook_impl
+    def before_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+        """Keep the pipeline and the catalog."""
+        self.pipeline, self.catalog = pipeline, catalog
+
+
+LAST_RUN = LastRun()
+
+
+@click.group(context_settings=CONTEXT_SETTINGS, name=__file__)
+def cli() -> None:
+    """Commands of the project."""
+
+
+def run_command(
+    datasets: str | None, input_file: str | None, resume: bool, **options: Any
+) -> dict[str, Any]:
+    """Run the pipeline."""
+    # torch, MLflow and scikit-learn make very many objects that live as long as the run. Searching
+    # them for garbage takes a third of a short run's time.
+    gc.set_threshold(100_000, 20, 20)
+    atexit.register(gc.freeze)
+    parameters = options["params"]
+    if datasets is not None:
+        parameters["datasets"] = "+".join(datasets.split(","))
+    if input_file is not None:
+        parameters["input"] = input_file
+    parameters["resume"] = resume or parameters.get("resume", False)
+    if options["pipeline"] is not None and not options["pipelines"]:
+        # Kedro has deprecated the older spelling.
+        options |= {"pipelines": [options["pipeline"]], "pipeline": None}
+    try:
+        if parameters["resume"] is True:
+            options["only_missing_outputs"] = resume_version(options)
+        result = kedro_run.callback(**options)
+        print_last_words()
+        return result
+    except FailedCellsError:
+        print_last_words()
+        raise
+    except KeyboardInterrupt:
+        close_tracking("KILLED")
+        raise
+    except Exception as error:
+        close_tracking("FAILED")
+        plain = plain_error(error)
+        if plain is None:
+            raise
+        raise plain from None
+
+
+run = click.Command(
+    "run",
+    callback=run_command,
+    params=[*kedro_run.params, *OPTIONS],
+    help="Run the pipeline: kedro run --pipeline=conle. See docs/index.md.",
+)
+cli.add_command(run)
+
+
+def resume_version(options: dict[str, Any]) -> bool:
+    """Take the version of the run to resume.
+
+    Returns:
+        Whether there is one; if not, a new run begins.
+    """
+    project = find_kedro_project(Path.cwd()) or Path.cwd()
+    loader = OmegaConfigLoader(
+        conf_source=options["conf_source"] or str(project / settings.CONF_SOURCE),
+        env=options["env"],
+        runtime_params=options["params"],
+        **settings.CONFIG_LOADER_ARGS,
+    )
+    artifacts = artifacts_folder(loader["globals"]["artifacts"], project)
+    found = run_to_resume(artifacts, options["pipelines"] or ["__default__"], options["params"])
+    if found is None:
+        click.echo("No run of this pipeline is unfinished: a new one begins.", err=True)
+        return False
+    click.echo(f"Resumes the run {found.version}.", err=True)
+    SessionStore.resumed = found.version
+    return True
+
+
+def plain_error(error: BaseException | None) -> click.ClickException | None:
+    """The error of a user, a disk or MLflow in a chain of errors, as a message without traceback.
+
+    Args:
+        error: the error that ended the run; its causes are searched too.
+
+    Returns:
+        The message; None if the program is at fault.
+    """
+    from mlflow.exceptions import MlflowException
+    from safetensors import SafetensorError
+
+    while error is not None:
+        if isinstance(error, click.ClickException):
+            return error
+        # Errors of object stores have no number.
+        of_disk = isinstance(error, PermissionError) or type(error).__module__.startswith(
+            "botocore"
+        )
+        of_disk |= isinstance(error, OSError) and error.errno in DISK_ERRORS
+        if of_disk or (isinstance(error, SafetensorError) and "I/O error" in str(error)):
+            return click.ClickException(f"A file cannot be written or read: {error}. {GO_ON}")
+        if isinstance(error, MlflowException):
+            return click.ClickException(f"MLflow has failed: {error}. {GO_ON}")
+        error = error.__cause__
+    return None
+
+
+def close_tracking(status: str) -> None:
+    """End what MLflow has open; if MLflow itself fails, the next run closes it."""
+    from mlflow.exceptions import MlflowException
+
+    if tracking.parent_id() is None:
+        return
+    try:
+        tracking.end(status)
+    except MlflowException as error:
+        click.echo(f"MLflow has failed ({error}): the next run closes this one there.", err=True)
+
+
+def print_last_words() -> None:
+    """Print the table of measures or checks, and where the results are."""
+    from conle.reporting.console import print_results
+
+    outputs = set() if LAST_RUN.pipeline is None else LAST_RUN.pipeline.all_outputs()
+    if not outputs & {"summary", "report", "enhance.checks"}:
+        return
+    project = find_kedro_project(Path.cwd()) or Path.cwd()
+    lines = []
+    if tracking.parent_id() is not None:
+        import mlflow
+
+        lines.append(
+            f"MLflow    run {tracking.parent_id()}; to compare runs: "
+            f"mlflow ui --backend-store-uri {short_uri(mlflow.get_tracking_uri(), project)}"
+        )
+    print_results(outputs, LAST_RUN.catalog, project, lines)

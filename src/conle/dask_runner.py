@@ -1,0 +1,380 @@
+"""Runs pipelines on a Dask cluster: one of this machine, or one that exists."""
+
+import logging
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from traceback import format_exception
+from typing import TYPE_CHECKING, Any
+
+import click
+from kedro.framework import project
+from kedro.io import AbstractDataset, CatalogProtocol, DataCatalog, MemoryDataset
+from kedro.pipeline import Node, Pipeline
+from kedro.runner import AbstractRunner
+from kedro.runner.task import Task
+
+from conle import kedro_internals
+from conle.cells import bind
+from conle.cli import plain_error
+from conle.errors import ParameterError
+from conle.messages import GO_ON
+from conle.options import ClusterOptions, cluster_options, run_threads
+from conle.preflight import read_by_hooks, use_threads
+from conle.progress import progress_bar
+from conle.run import has_cell, made_with
+from conle.tracking import PARENT, environment_of_workers
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+    from pluggy import PluginManager
+
+logger = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LOOKS = 1.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that a worker needs to run a node.
+
+    Attributes:
+        node: the node.
+        datasets: the datasets that the node and its hooks read and write, by name.
+        run_id: version of the run.
+        threads: threads that a method uses; None for as many as there are cores.
+        package: name of the project's package.
+        made_with: digest of the code, and versions of packages, that results are made with.
+        environment: variables for MLflow.
+    """
+
+    node: Node
+    datasets: Mapping[str, AbstractDataset]
+    run_id: str | None
+    threads: int | None
+    package: str
+    made_with: Mapping[str, str]
+    environment: Mapping[str, str]
+
+
+class NodeError(RuntimeError):
+    """A node has failed on a worker; the message holds the traceback."""
+
+
+class DaskRunner(AbstractRunner):
+    """Runs every node on a worker of a Dask cluster; artifacts go through the catalog.
+
+    A node is submitted when all that it needs is made, and no more nodes than there are workers.
+    When a worker dies, Dask runs its node again on another one; files are replaced by equal ones.
+
+    Args:
+        is_async: Kedro passes it; not used.
+        options: options of the cluster; by default those in `conf/*/dask.yml`.
+    """
+
+    def __init__(self, is_async: bool = False, options: ClusterOptions | None = None) -> None:
+        super().__init__(is_async=is_async)
+        self._options = options
+
+    def _get_executor(self, max_workers: int) -> None:
+        """No executor: Dask is one."""
+
+    def _run(
+        self,
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
+        hook_manager: "PluginManager | None" = None,
+        run_id: str | None = None,
+    ) -> None:
+        options = self._options or cluster_options()
+        with connected(options) as client:
+            workers = len(client.scheduler_info(n_workers=-1)["workers"])
+            logger.info("Dask: %d workers, dashboard at %s", workers, client.dashboard_link)
+            _Schedule(client, options, pipeline, catalog, run_id).run()
+
+
+@contextmanager
+def connected(options: ClusterOptions) -> Iterator["Client"]:
+    """A client of the scheduler that the options name, or of a cluster that ends with it.
+
+    Raises:
+        ParameterError: Dask is not installed, or the scheduler does not answer.
+    """
+    try:
+        from distributed import Client, LocalCluster, Security
+    except ImportError:
+        raise ParameterError(
+            "Dask is not installed, which conle.dask_runner.DaskRunner needs: "
+            "pip install 'conle[dask]'"
+        ) from None
+    if options.address is None:
+        # With certificates of its own: others on this machine could run code on it. The system
+        # limits memory, as for other runners.
+        with (
+            LocalCluster(
+                n_workers=options.workers or os.cpu_count(),
+                threads_per_worker=1,
+                memory_limit=0,
+                security=True,
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
+        return
+    security = None
+    if options.tls is not None:
+        security = Security(
+            tls_ca_file=str(options.tls.ca_file),
+            tls_client_cert=str(options.tls.cert),
+            tls_client_key=str(options.tls.key),
+            require_encryption=True,
+        )
+    try:
+        client = Client(
+            options.address, timeout=options.patience, security=security, set_as_default=False
+        )
+    except (OSError, ValueError, TypeError) as error:
+        raise ParameterError(
+            f"the Dask scheduler at {options.address} does not answer ({error}): start it (dask "
+            "scheduler), or name another in conf/local/dask.yml"
+        ) from None
+    with client:
+        yield client
+
+
+class _Schedule:
+    """The nodes of a run: which wait, which are submitted, which are done."""
+
+    def __init__(
+        self,
+        client: "Client",
+        options: ClusterOptions,
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
+        run_id: str | None,
+    ) -> None:
+        from distributed import as_completed
+
+        self._client, self._options, self._catalog = client, options, catalog
+        self._common = {
+            "run_id": run_id,
+            "threads": run_threads(),
+            "package": project.PACKAGE_NAME,
+            "made_with": made_with(),
+            "environment": environment_of_workers(),
+        }
+        self._waiting = {node: set(needed) for node, needed in pipeline.node_dependencies.items()}
+        self._submitted: dict[Future, Node] = {}
+        self._completed = as_completed()
+        self._in_memory = {
+            name for name in pipeline.all_outputs() if isinstance(catalog.get(name), MemoryDataset)
+        }
+        self._readers = Counter(
+            name for node in pipeline.nodes for name in self._in_memory & {*node.inputs}
+        )
+        self._cells = sum(has_cell(node) for node in pipeline.nodes)
+        self._done_cells = 0
+
+    def run(self) -> None:
+        """Run everything.
+
+        Raises:
+            ParameterError: the scheduler is lost, or a node has ended too many workers.
+            Exception: the error of a node that failed.
+        """
+        try:
+            with progress_bar("cells") as self._show:
+                while self._waiting or self._submitted:
+                    self._submit_ready()
+                    future = next(self._completed)
+                    self._take(future, self._submitted.pop(future))
+        finally:
+            if self._client.status == "running":
+                self._client.cancel(list(self._submitted))
+
+    def _submit_ready(self) -> None:
+        """Submit the nodes whose inputs exist, as many as there are workers."""
+        ready = [node for node, needed in self._waiting.items() if not needed]
+        offers = self._offers()
+        for node in ready[: max(len(offers) - len(self._submitted), 0)]:
+            del self._waiting[node]
+            self._submit(node, offers)
+
+    def _offers(self) -> list[Mapping[str, float]]:
+        """The resources of every worker; waits until there is one."""
+        warned = False
+        while True:
+            if self._client.status != "running":
+                raise self._lost()
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+            if workers:
+                return [worker["resources"] for worker in workers]
+            if not warned:
+                logger.warning("Waiting for workers: there are none")
+                warned = True
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _submit(self, node: Node, offers: list[Mapping[str, float]]) -> None:
+        names = {*node.inputs, *node.outputs, *read_by_hooks(node)}
+        wanted = {
+            name: amount
+            for tag in node.tags & self._options.resources.keys()
+            for name, amount in self._options.resources[tag].items()
+        }
+        offered = any(
+            all(amount <= own.get(name, 0) for name, amount in wanted.items()) for own in offers
+        )
+        future = self._client.submit(
+            run_node,
+            Work(node, {name: self._catalog.get(name) for name in names}, **self._common),
+            key=f"{node.name}-{self._common['run_id']}-{time.monotonic_ns()}",
+            # Where no worker offers the resource, any will do.
+            resources=wanted if offered else {},
+            pure=False,
+        )
+        self._submitted[future] = node
+        self._completed.add(future)
+
+    def _take(self, future: "Future", node: Node) -> None:
+        from distributed import KilledWorker
+
+        if future.status in ("cancelled", "lost"):
+            raise self._lost()
+        error = future.exception() if future.status == "error" else None
+        if isinstance(error, ModuleNotFoundError) or "deserialization of the task" in str(error):
+            raise ParameterError(
+                f"the Dask scheduler or a worker cannot read a node ({error}): install the project "
+                "there as here"
+            )
+        if isinstance(error, KilledWorker):
+            self._submit(self._given_up(node, error.allowed_failures + 1), self._offers())
+            return
+        if error is not None:
+            raise error
+        made = future.result() if self._in_memory & {*node.outputs} else {}
+        # Dask would make a result again whose worker dies, as long as a future asks for it.
+        future.release()
+        for name, data in made.items():
+            self._catalog.save(name, data)
+        self._finish(node)
+
+    def _given_up(self, node: Node, deaths: int) -> Node:
+        """The node of a cell as one that fails without running the method."""
+        failure = f"{deaths} workers have died of it, for lack of memory?"
+        empty = getattr(getattr(node.func, "func", None), "empty", None)
+        if empty is None or isinstance(node.func.func, partial):
+            raise ParameterError(f"{node.name}: {failure} {GO_ON}")
+        logger.error("%s failed, the others go on: %s", node.name, failure)
+        return Node(
+            bind(partial(_fail, empty, failure), **node.func.keywords),
+            inputs=node.inputs,
+            outputs=node.outputs,
+            name=node.name.removeprefix(f"{node.namespace}."),
+            namespace=node.namespace,
+            tags=node.tags,
+        )
+
+    def _finish(self, node: Node) -> None:
+        for needed in self._waiting.values():
+            needed.discard(node)
+        for name in self._in_memory & {*node.inputs}:
+            self._readers[name] -= 1
+            if not self._readers[name]:
+                self._catalog.release(name)
+        self._done_cells += has_cell(node)
+        self._show(self._done_cells, self._cells, node.name)
+        if not sys.stderr.isatty():
+            logger.info("Completed %s (%d of %d cells)", node.name, self._done_cells, self._cells)
+
+    def _lost(self) -> ParameterError:
+        place = self._options.address or "of this machine"
+        return ParameterError(f"the Dask scheduler {place} is lost. {GO_ON}")
+
+
+def _fail(empty: Any, failure: str, *inputs: Any, **bound: Any) -> Any:
+    return empty(*inputs, failure=failure, **bound)
+
+
+def run_node(work: Work) -> dict[str, Any]:
+    """Run a node, on a worker.
+
+    Returns:
+        Its outputs that are in no storage, by name.
+
+    Raises:
+        ParameterError: the worker runs several nodes at once, or has other versions.
+        ClickException: a user, a disk or a server is at fault.
+        NodeError: the node has failed.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    if worker.state.nthreads != 1:
+        raise ParameterError(
+            f"the Dask worker {worker.address} has {worker.state.nthreads} threads; methods have "
+            "threads of their own: start it with --nthreads 1, and several of them with --nworkers"
+        )
+    hooks = _hooks(work.package)
+    refuse_other_versions(work.made_with, worker.address)
+    use_threads(work.threads)
+    os.environ.pop(PARENT, None)
+    os.environ.update(work.environment)
+    catalog = DataCatalog(datasets=dict(work.datasets))
+    failure = None
+    try:
+        Task(work.node, catalog, False, hooks, work.run_id).execute()
+    except Exception as error:
+        failure = _as_message(error, f"{work.node.name}, on {worker.address}")
+    if failure is not None:
+        raise failure
+    return {
+        name: catalog.load(name)
+        for name in work.node.outputs
+        if isinstance(catalog.get(name), MemoryDataset)
+    }
+
+
+def _as_message(error: Exception, place: str) -> Exception:
+    """An error that can be sent.
+
+    An error with its causes and its traceback may refer to itself or be too deep to be sent, and
+    the client would wait for ever.
+    """
+    plain = plain_error(error)
+    if plain is not None:
+        return click.ClickException(plain.message)
+    return NodeError(f"{place}:\n{''.join(format_exception(error))}")
+
+
+@cache
+def _hooks(package: str) -> "PluginManager":
+    """The project's hooks without those of plugins: kedro-mlflow's opens runs of its own."""
+    project.configure_project(package)
+    # The bar over the cells is enough: those of methods would be drawn over it.
+    os.environ["TTY_COMPATIBLE"] = "0"
+    logging.getLogger(package).setLevel(logging.INFO)
+    # The client says what has failed.
+    logging.getLogger("distributed.worker").addFilter(
+        lambda record: not str(record.msg).startswith("Compute Failed")
+    )
+    return kedro_internals.hook_manager(project.settings.HOOKS)
+
+
+def refuse_other_versions(wanted: Mapping[str, str], address: str) -> None:
+    """Refuse to run a node with other code or packages than the client's.
+
+    Raises:
+        ParameterError: names what differs.
+    """
+    here = made_with()
+    differing = [name for name, value in wanted.items() if here.get(name) != value]
+    if differing:
+        raise ParameterError(
+            f"the Dask worker {address} has another version of {', '.join(differing)}: its results "
+            "would differ. Install the same there"
+        )

@@ -1,0 +1,39 @@
+"""The runs that are recorded in the catalog."""
+
+from typing import Any, NoReturn
+
+import pandas as pd
+from kedro.io import AbstractDataset, DatasetError
+
+from conle.run import recorded_runs, runs_table
+
+
+class RunsDataset(AbstractDataset[None, pd.DataFrame]):
+    """The table of all recorded runs (`conle.run.runs_table`); read-only.
+
+    Args:
+        filepath: folder or address of the artifacts.
+        metadata: Kedro-Viz reads it.
+    """
+
+    def __init__(self, *, filepath: str, metadata: dict[str, Any] | None = None) -> None:
+        self._artifacts = filepath
+        self.metadata = metadata
+
+    def load(self) -> pd.DataFrame:
+        """Read the records."""
+        return runs_table(recorded_runs(self._artifacts))
+
+    def save(self, data: None) -> NoReturn:
+        """Refuse to save: each run records itself.
+
+        Raises:
+            DatasetError: always.
+        """
+        raise DatasetError(f"{type(self).__name__} is read-only")
+
+    def _exists(self) -> bool:
+        return True
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": self._artifacts}

@@ -1,0 +1,283 @@
+"""Hook: checks what a run needs before any work, and prepares the tracking database."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+from kedro.config import MissingConfigException, OmegaConfigLoader
+from kedro.framework.context import KedroContext
+from kedro.framework.hooks import hook_impl
+from kedro.framework.project import pipelines
+from kedro.io import CatalogProtocol
+from kedro.io.core import is_parameter
+from kedro.pipeline import Node, Pipeline
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from conle.data.atomic import PARTIAL, partial_name, remove_partial
+from conle.data.optional import Optional
+from conle.errors import ParameterError, RawFileError
+from conle.messages import existing_runs, missing_input, missing_raw_files, without_password
+from conle.methods.registry import METHODS, suggestion
+from conle.options import (
+    ClusterOptions,
+    RunOptions,
+    set_cluster_options,
+    set_run_parameters,
+)
+from conle.run import has_cell, recorded_runs, runs_table
+from conle.versions import parameters_and_artifacts
+
+# Catalog entries that come with the project.
+PUBLISHED_FILES = (
+    "published_sizes",
+    "published_recovery",
+    "published_ranks",
+    "published_ablation",
+    "known_files",
+)
+SECONDS_FOR_AN_ANSWER = 10
+# Parameters that only the catalog reads.
+LABEL_COLUMNS = ("labels", "labels_prefix", "labels_last", "labels_xml")
+# The catalog takes these, and `raw_dir`, from the command line alone.
+OF_THE_COMMAND_LINE = ("input", *LABEL_COLUMNS, "model")
+# Options of `kedro run` that choose nodes, and the names that Kedro's pipelines have for them.
+SELECTION = {
+    "tags": "tags",
+    "node_names": "node_names",
+    "from_nodes": "from_nodes",
+    "to_nodes": "to_nodes",
+    "from_inputs": "from_inputs",
+    "to_outputs": "to_outputs",
+    "namespaces": "node_namespaces",
+}
+PACKAGE = __name__.split(".")[0]
+
+
+class Preflight:
+    """Refuses a run that cannot succeed, with one message."""
+
+    @hook_impl(tryfirst=True)
+    def after_context_created(self, context: KedroContext) -> None:
+        """Check the options and keep them for the registration of the pipelines.
+
+        Raises:
+            ParameterError: the configuration, an option or the selection of nodes is wrong.
+        """
+        # context.params would load the pipelines, which need the parameters first.
+        try:
+            parameters, _, cluster = (
+                context.config_loader[name] for name in ("parameters", "catalog", "dask")
+            )
+        except (MissingConfigException, OmegaConfBaseException, YAMLError, ValueError) as error:
+            raise ParameterError(f"the configuration cannot be read: {error}") from None
+        refuse_unknown(context.config_loader, parameters)
+        refuse_unread(context.config_loader, parameters)
+        prepare_tracking(context.config_loader["mlflow"]["server"]["mlflow_tracking_uri"])
+        RunOptions.from_parameters(parameters)
+        set_cluster_options(ClusterOptions.from_configuration(cluster))
+        set_run_parameters(parameters, Path(context.project_path))
+        # Kedro keeps the pipelines of an earlier session in this process, with other datasets.
+        pipelines.configure(f"{PACKAGE}.pipeline_registry")
+        refuse_selection()
+        self._parameters, self._artifacts = parameters_and_artifacts(context)
+
+    @hook_impl(tryfirst=True)
+    def before_pipeline_run(
+        self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
+        """Check the runner, hyperparameters and inputs of the nodes that will run.
+
+        Raises:
+            ParameterError: the runner, a hyperparameter or an artifact of an earlier run is not
+                usable.
+            RawFileError: a file is missing.
+        """
+        if "ThreadRunner" in run_params["runner"]:
+            # Its nodes share one process, and the number of threads is one for all of them.
+            raise ParameterError(
+                "methods cannot share a process: take --runner=ParallelRunner or "
+                "--runner=conle.dask_runner.DaskRunner"
+            )
+        self._refuse_repeats(pipeline)
+        for node in pipeline.nodes:
+            if has_cell(node):
+                node.func.cell.make_enhancer()
+        self._refuse_missing(pipeline, catalog)
+        # An object store shows an object when it is complete.
+        if "://" not in self._artifacts:
+            remove_partial(Path(self._artifacts).rglob(PARTIAL))
+        project = Path(run_params["project_path"])
+        remove_partial([*(project / "data").rglob(PARTIAL), *project.glob(PARTIAL)])
+        use_threads(self._parameters["threads"])
+
+    def _refuse_repeats(self, pipeline: Pipeline) -> None:
+        repeats = self._parameters["repeats"]
+        for name in ("convergence", "predictive"):
+            own = self._parameters[name]["repeats"]
+            if f"params:{name}.repeats" in pipeline.inputs() and own > repeats:
+                raise ParameterError(
+                    f"These parameters cannot be used:\n  {name}.repeats ({own}) must not exceed "
+                    f"repeats ({repeats})"
+                )
+
+    def _refuse_missing(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+        required = {
+            name
+            for name in pipeline.inputs()
+            if not is_parameter(name) and not isinstance(catalog.get(name), Optional)
+        }
+        required |= {name for node in pipeline.nodes for name in read_by_hooks(node)}
+        missing = [
+            name for name in sorted(required - pipeline.all_outputs()) if not catalog.exists(name)
+        ]
+        raw = [name.removesuffix(".raw") for name in missing if name.endswith(".raw")]
+        if raw:
+            raise RawFileError(missing_raw_files(raw, self._parameters["raw_dir"]))
+        if "enhance.input" in missing:
+            raise RawFileError(missing_input(self._parameters["input"]))
+        if "enhance.fitted_model" in missing:
+            raise RawFileError(
+                f"{self._parameters['model']} is missing: --params model=FOLDER names a fitted "
+                "model"
+            )
+        published = [name for name in missing if name in PUBLISHED_FILES]
+        if published:
+            raise RawFileError(
+                f"Files of the project itself are missing: {', '.join(published)} (see "
+                "conf/base/catalog.yml); git restores them"
+            )
+        if missing:
+            raise ParameterError(
+                "These artifacts are read, and no run has left them in the catalog yet:\n"
+                + "\n".join(f"  {name}" for name in missing)
+                + "\nkedro run makes them all; --pipeline=conle and --pipeline=baselines those of "
+                "their methods." + existing_runs(runs_table(recorded_runs(self._artifacts)))
+            )
+
+
+def refuse_selection() -> None:
+    """Refuse a pipeline, node or tag of the command line that does not exist.
+
+    Raises:
+        ParameterError: names it, and the nearest name.
+    """
+    command = click.get_current_context(silent=True)
+    given = {} if command is None else command.params
+    if not SELECTION.keys() <= given.keys():
+        return
+    names = [given["pipeline"]] if given.get("pipeline") else given.get("pipelines")
+    names = names or ["__default__"]
+    for name in names:
+        if name not in pipelines:
+            raise ParameterError(f"there is no pipeline {name!r}{suggestion(name, pipelines)}")
+    try:
+        selected = sum((pipelines[name] for name in names), Pipeline([]))
+    except ValueError:
+        raise ParameterError(
+            f"{' and '.join(names)} have nodes of the same names for other methods: run them "
+            "one after the other"
+        ) from None
+    try:
+        selected.filter(**{SELECTION[option]: given[option] for option in SELECTION})
+    except ValueError as error:
+        raise ParameterError(str(error)) from None
+
+
+def refuse_unread(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters in a file that the catalog takes from the command line.
+
+    Raises:
+        ParameterError: names the parameter and its place.
+    """
+    given = loader.runtime_params or {}
+    raw_dir = given.get("raw_dir", loader["globals"]["raw_dir"])
+    read = {"raw_dir": raw_dir, **{name: given.get(name) for name in OF_THE_COMMAND_LINE}}
+    for name, value in read.items():
+        if parameters[name] != value:
+            raise ParameterError(
+                f"{name} is set in a file of parameters, where it is not read: give it by "
+                f'--params "{name}=..."'
+                + (", or in conf/local/globals.yml" if name == "raw_dir" else "")
+            )
+
+
+def refuse_unknown(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> None:
+    """Refuse a misspelt parameter, which would change nothing.
+
+    A user's own nodes may have parameters in the configuration, unless their names are nearly those
+    of the project's.
+
+    Raises:
+        ParameterError: names the parameter, and the nearest name.
+    """
+    configured = OmegaConfigLoader(
+        conf_source=loader.conf_source,
+        env=loader.env,
+        base_env=loader.base_env,
+        default_run_env=loader.default_run_env,
+    )["parameters"]
+    own = {
+        *RunOptions.model_fields,
+        *LABEL_COLUMNS,
+        *(method.parameters for method in METHODS.values()),
+    }
+    for name in parameters:
+        if name not in configured:
+            raise ParameterError(f"there is no parameter {name!r}{suggestion(name, configured)}")
+        if name not in own and get_close_matches(name, own, n=1, cutoff=0.8):
+            raise ParameterError(f"there is no parameter {name!r}{suggestion(name, own)}")
+
+
+def prepare_tracking(uri: str | None) -> None:
+    """Check that a tracking server answers; make a database in one step.
+
+    Raises:
+        ParameterError: the server does not answer.
+    """
+    if uri is not None and uri.startswith(("http://", "https://")):
+        import requests
+
+        try:
+            # MLflow itself asks for minutes before it gives up.
+            requests.get(uri, timeout=SECONDS_FOR_AN_ANSWER)
+        except requests.RequestException as error:
+            raise ParameterError(
+                f"MLflow at {without_password(uri)} does not answer ({type(error).__name__}): "
+                "start it (docs/mlflow.md), or name another in conf/local/mlflow.yml"
+            ) from None
+    if uri is None or not uri.startswith("sqlite:///"):
+        return
+    path = Path(uri.removeprefix("sqlite:///").partition("?")[0])
+    if path.exists():
+        return
+    from filelock import FileLock
+    from mlflow import MlflowClient
+
+    # MLflow makes its tables one by one: two runs would make them twice, a killed run half of them.
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            partial = Path(partial_name(path))
+            MlflowClient(f"sqlite:///{partial.as_posix()}").search_experiments()
+            partial.replace(path)
+
+
+def use_threads(number: int | None) -> None:
+    """Let NumPy, SciPy, scikit-learn and PyTorch use so many threads; None leaves it to them.
+
+    Sums depend, in their last bits, on how many threads share them.
+    """
+    if number is None:
+        return
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    torch.set_num_threads(number)
+    threadpool_limits(number)
+
+
+def read_by_hooks(node: Node) -> set[str]:
+    """Artifacts that hooks read when a node runs, beside its inputs."""
+    return {f"{node.func.cell.dataset}.source"} if "recovery" in node.tags else set()

@@ -1,0 +1,345 @@
+"""A run is a version: it records what it is made of, can be resumed, and is found by reports.
+
+Every run writes `run.json` at its start and `outcome.json` at its end, under its own version. A run
+without an outcome, or with failed cells, can be resumed: it goes on under the same version.
+"""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version as version_of
+from pathlib import Path, PurePosixPath
+from secrets import token_hex
+from typing import Any
+
+import fsspec
+import pandas as pd
+from kedro.framework.session.store import BaseSessionStore
+from kedro.io import CatalogProtocol
+from kedro.io.core import Version
+from kedro.pipeline import Node, Pipeline
+
+from conle import kedro_internals
+from conle.errors import ParameterError
+from conle.process_identity import is_alive, this_process
+
+RUN, OUTCOME = "run.json", "outcome.json"
+LAYER = "08_reporting"
+# Their versions decide on the last bits of a result.
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "pandas")
+# Parameters that do not change results.
+WITHOUT_EFFECT = ("resume", "registered_model", "fetch_from")
+# Parameters by which a report tells whether a run is of its protocol.
+PROTOCOL = ("protocol", "repeats", "folds", "seed", "threshold")
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run that is recorded in the catalog.
+
+    Attributes:
+        version: version of everything the run has written.
+        record: content of `run.json`.
+        outcome: content of `outcome.json`; None if the run has not come to its end.
+    """
+
+    version: str
+    record: Mapping[str, Any]
+    outcome: Mapping[str, Any] | None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether something is left to do and no process works on it."""
+        unfinished = self.outcome is None or bool(self.outcome["failed"])
+        return unfinished and not (self.outcome is None and is_alive(self.record["process"]))
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """The parameters of the protocol."""
+        return {name: self.record["parameters"][name] for name in PROTOCOL}
+
+
+class SessionStore(BaseSessionStore):
+    """Gives each session a version: a new one, or that of the run to resume.
+
+    Kedro's session id is the millisecond in which the session begins. Other sessions in the same
+    folder may begin in the same one, so the version has a random end.
+    """
+
+    resumed: str | None = None
+
+    def __init__(self, path: str, session_id: str) -> None:
+        version = SessionStore.resumed or f"{session_id}-{token_hex(2)}"
+        SessionStore.resumed = None
+        super().__init__(path, version)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """Keep a value; the session's id is the version."""
+        super().__setitem__(key, self._session_id if key == "session_id" else value)
+
+
+def describe(
+    parameters: Mapping[str, Any],
+    pipelines: Sequence[str],
+    pipeline: Pipeline,
+    catalog: CatalogProtocol,
+) -> dict[str, Any]:
+    """Describe a run: everything that its results depend on.
+
+    Args:
+        parameters: all parameters of the run.
+        pipelines: names of the pipelines.
+        pipeline: the nodes that the command selects.
+        catalog: the catalog of the run.
+    """
+    nodes = pipeline.nodes
+    cells = [node.func.cell for node in nodes if has_cell(node)]
+    names = "\n".join(sorted(node.name for node in nodes))
+    return {
+        "pipelines": list(pipelines),
+        "nodes": hashlib.blake2b(names.encode(), digest_size=16).hexdigest(),
+        "parameters": {
+            name: value for name, value in parameters.items() if name not in WITHOUT_EFFECT
+        },
+        "datasets": sorted({cell.dataset for cell in cells}),
+        "methods": sorted({cell.name for cell in cells}),
+        "raw_files": {
+            name: _digest_of_files(catalog, name)
+            for name in sorted(pipeline.inputs())
+            if name.endswith(".raw") or name in ("enhance.input", "enhance.fitted_model")
+        },
+        **made_with(),
+        "machine": f"{platform.machine()} {platform.processor()}",
+        "gpu": _gpu() if any("gpu" in node.tags for node in nodes) else None,
+        "threads": parameters["threads"] or _cores(),
+        "process": this_process(),
+    }
+
+
+def has_cell(node: Node) -> bool:
+    """Whether a node belongs to a cell."""
+    return hasattr(node.func, "cell")
+
+
+def made_with() -> dict[str, str]:
+    """A digest of the package's code, and versions of the packages that results depend on."""
+    return {"code": _digest_of_code(), **{package: version_of(package) for package in PACKAGES}}
+
+
+def recorded_runs(artifacts: str) -> list[RecordedRun]:
+    """All runs that are recorded, the newest first.
+
+    Args:
+        artifacts: folder or address of the artifacts.
+    """
+    files, folder = fsspec.url_to_fs(artifacts, use_listings_cache=False)
+    found = []
+    for path in sorted(files.glob(f"{folder}/{LAYER}/{RUN}/*/{RUN}"), reverse=True):
+        version = PurePosixPath(path).parent.name
+        outcome = f"{folder}/{LAYER}/{OUTCOME}/{version}/{OUTCOME}"
+        found.append(
+            RecordedRun(
+                version,
+                json.loads(files.read_text(path, encoding="utf-8")),
+                json.loads(files.read_text(outcome, encoding="utf-8"))
+                if files.exists(outcome)
+                else None,
+            )
+        )
+    return found
+
+
+def find(artifacts: str, version: str) -> RecordedRun | None:
+    """The run of a version, if it is recorded."""
+    return next((run for run in recorded_runs(artifacts) if run.version == version), None)
+
+
+def write(artifacts: str, version: str, name: str, content: Mapping[str, Any]) -> None:
+    """Write `run.json` or `outcome.json` of a version."""
+    from conle.data.atomic import JSONDataset
+
+    JSONDataset(
+        filepath=f"{artifacts}/{LAYER}/{name}",
+        version=Version(None, version),
+        save_args={"indent": 1},
+    ).save(dict(content))
+
+
+def run_to_resume(
+    artifacts: str, pipelines: Sequence[str], given: Mapping[str, Any]
+) -> RecordedRun | None:
+    """The newest unfinished run of the same pipelines; one of the same parameters first.
+
+    Args:
+        artifacts: folder or address of the artifacts.
+        pipelines: names of the pipelines.
+        given: the parameters of the command.
+    """
+    unfinished = [
+        run
+        for run in recorded_runs(artifacts)
+        if run.resumable and run.record["pipelines"] == list(pipelines)
+    ]
+    wanted = flatten({name: own for name, own in given.items() if name not in WITHOUT_EFFECT})
+    same = [
+        run for run in unfinished if wanted.items() <= flatten(run.record["parameters"]).items()
+    ]
+    return next(iter([*same, *unfinished]), None)
+
+
+def refuse_other(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+    """Refuse to resume a run that differs from the present one.
+
+    Raises:
+        ParameterError: says what differs.
+    """
+    differing = [
+        f"  {name}: {recorded.get(name)!r}, now {value!r}"
+        for name, value in flatten(present).items()
+        if name != "process" and flatten(recorded).get(name) != value
+    ]
+    if differing:
+        raise ParameterError(
+            "The run that was broken off cannot be resumed, for this one differs:\n"
+            + "\n".join(_shown(line) for line in differing)
+            + "\nRun the same command without --resume to begin a new run."
+        )
+
+
+def _shown(line: str) -> str:
+    """Leave digests out of a message."""
+    name = line.strip().partition(":")[0]
+    if name == "code" or name.startswith("raw_files"):
+        return f"  {name.removeprefix('raw_files.')} has changed"
+    if name == "nodes":
+        return "  the selection of nodes"
+    return line
+
+
+def outputs_to_make_again(pipeline: Pipeline, catalog: CatalogProtocol) -> set[str]:
+    """Outputs that a resumed run makes: of failed and unfinished nodes, and of all that follow.
+
+    Kedro's own rule (`only_missing_outputs`) leaves out nodes whose outputs exist, even if a node
+    before them runs again.
+    """
+    again: set[str] = set()
+    for node in pipeline.nodes:
+        stored = [name for name in node.outputs if kedro_internals.is_versioned(catalog.get(name))]
+        if (
+            again.intersection(node.inputs)
+            or not all(catalog.exists(name) for name in stored)
+            or any(failure_of(catalog, name) for name in stored)
+        ):
+            again |= set(node.outputs)
+    return again
+
+
+def failure_of(catalog: CatalogProtocol, name: str) -> str | None:
+    """Why the node of an output failed; None if it did not, or the output has no room for it."""
+    if not name.endswith(("cost", "posterior_choice")):
+        return None
+    return (catalog.load(name) or {}).get("failure")
+
+
+def failures(pipeline: Pipeline, catalog: CatalogProtocol) -> dict[str, str]:
+    """Why cells failed, by their titles."""
+    return {
+        node.func.cell.title: failure
+        for node in pipeline.nodes
+        if has_cell(node)
+        for name in node.outputs
+        if (failure := failure_of(catalog, name)) is not None
+    }
+
+
+def remove_output(catalog: CatalogProtocol, name: str) -> None:
+    """Remove the version that a run would write of an output."""
+    dataset = catalog.get(name)
+    if not kedro_internals.is_versioned(dataset) or not dataset.exists():
+        return
+    _, files = kedro_internals.file_system(dataset)
+    path = str(kedro_internals.save_path(dataset))
+    (files or fsspec.filesystem("file")).rm(path, recursive=True)
+
+
+def of_protocol(runs: Sequence[RecordedRun], parameters: Mapping[str, Any]) -> list[RecordedRun]:
+    """The runs of the same protocol, repeats, folds, seed and threshold, the newest first."""
+    wanted = {name: parameters[name] for name in PROTOCOL}
+    return [run for run in runs if run.protocol == wanted]
+
+
+def runs_table(runs: Sequence[RecordedRun]) -> pd.DataFrame:
+    """The runs whose cells a report can show, each with the command that reports on it.
+
+    Returns:
+        Columns run, pipelines, protocol, repeats, folds, seed, threshold, datasets, methods,
+        finished and command; one row per protocol, datasets and methods, the newest first.
+    """
+    rows = []
+    for run in runs:
+        own = run.record
+        if not own["datasets"]:
+            continue
+        datasets = "+".join(own["datasets"])
+        options = {"datasets": datasets, **run.protocol}
+        given = ",".join(f"{name}={value}" for name, value in options.items())
+        rows.append(
+            {
+                "run": run.version,
+                "pipelines": ", ".join(own["pipelines"]),
+                **run.protocol,
+                "datasets": ", ".join(own["datasets"]),
+                "methods": ", ".join(own["methods"]),
+                "finished": "no" if run.outcome is None else "yes",
+                "command": f'kedro run --pipeline=report --params "{given}"',
+            }
+        )
+    columns = ["run", "pipelines", *PROTOCOL, "datasets", "methods", "finished", "command"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.drop_duplicates([*PROTOCOL, "datasets", "methods"], ignore_index=True)
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by names that are joined by dots."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _digest_of_files(catalog: CatalogProtocol, name: str) -> str:
+    """A digest of a dataset's file, or of all files of its folder."""
+    dataset = catalog.get(name)
+    _, files = kedro_internals.file_system(dataset)
+    files = files or fsspec.filesystem("file")
+    content = hashlib.blake2b(digest_size=16)
+    for path in sorted(files.find(str(kedro_internals.load_path(dataset)))):
+        content.update(files.cat(path))
+    return content.hexdigest()
+
+
+def _cores() -> int:
+    """Threads that a method uses by default."""
+    return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+
+
+def _gpu() -> str | None:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+@cache
+def _digest_of_code() -> str:
+    package = Path(__file__).parent
+    content = hashlib.blake2b(digest_size=16)
+    for path in sorted(package.rglob("*.py")):
+        content.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return content.hexdigest()

@@ -1,0 +1,329 @@
+"""Hooks: one MLflow run per cell, below the run that kedro-mlflow starts.
+
+What is logged stands in the catalog, as `metadata: {mlflow: ...}` of an entry: `artifact_path` logs
+the file, `metrics` logs numbers ("values" of a mapping, "steps" of curves, "measures" of scores);
+`run` says where: "parent" (the default), "cell", or "dataset" for the parent and all its cells.
+"""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+from kedro.framework.context import KedroContext
+from kedro.framework.hooks import hook_impl
+from kedro.io import CatalogProtocol
+from kedro.pipeline import Node, Pipeline
+
+from conle import kedro_internals
+from conle.cells import Cell
+from conle.data.provenance import git_commit
+from conle.errors import ParameterError
+from conle.process_identity import is_alive, this_process
+from conle.run import WITHOUT_EFFECT, failures, flatten
+
+logger = logging.getLogger(__name__)
+
+# Workers of a parallel runner find the parent run in the environment.
+PARENT = "CONLE_MLFLOW_PARENT_RUN"
+PROCESS = "process"
+# MLflow takes tags of new runs from this variable.
+RUN_CONTEXT = "MLFLOW_RUN_CONTEXT"
+METRICS_PER_REQUEST = 1000
+PARAMETERS_PER_REQUEST = 100
+MOST_RUNS = 50_000
+ROWS_OF_EXAMPLE = 3
+
+
+class ExperimentTracking:
+    """Logs to MLflow through its client, by run id: the fluent interface keeps state per thread."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple, str] = {}
+
+    @hook_impl(tryfirst=True)
+    def after_context_created(self, context: KedroContext) -> None:
+        """Tag each new run with this process, from its first moment on."""
+        given = json.loads(os.environ.get(RUN_CONTEXT, "{}"))
+        os.environ[RUN_CONTEXT] = json.dumps({**given, PROCESS: this_process()})
+        self._context = context
+
+    @hook_impl(trylast=True)
+    def before_pipeline_run(self, run_params: dict[str, Any]) -> None:
+        """Keep the parent run; mark runs as killed whose process has ended."""
+        import mlflow
+        from mlflow.entities import Param
+
+        os.environ.pop(PARENT, None)
+        parent = mlflow.active_run()
+        if parent is None:
+            return
+        run_id = os.environ[PARENT] = parent.info.run_id
+        client = mlflow_client()
+        client.set_tag(run_id, "git_commit", git_commit(run_params["project_path"]))
+        # A resumed run was another process's.
+        client.set_tag(run_id, PROCESS, this_process())
+        parameters = flatten(self._context.config_loader["parameters"])
+        parameters = [
+            Param(name, str(value))
+            for name, value in parameters.items()
+            if name not in WITHOUT_EFFECT
+        ]
+        for start in range(0, len(parameters), PARAMETERS_PER_REQUEST):
+            client.log_batch(run_id, params=parameters[start : start + PARAMETERS_PER_REQUEST])
+        for run in client.search_runs(
+            [parent.info.experiment_id], "attributes.status = 'RUNNING'", max_results=MOST_RUNS
+        ):
+            if PROCESS in run.data.tags and not is_alive(run.data.tags[PROCESS]):
+                client.set_terminated(run.info.run_id, "KILLED")
+
+    @hook_impl
+    def before_node_run(self, node: Node, catalog: CatalogProtocol) -> None:
+        """Open the run of a cell."""
+        self._catalog = catalog
+        if "recovery" in node.tags and parent_id() is not None:
+            cell = node.func.cell
+            self._open(cell, catalog.load(f"{cell.dataset}.source"))
+
+    @hook_impl
+    def after_dataset_saved(self, dataset_name: str, data: Any, node: Node) -> None:
+        """Log what a node has saved, as the entry's metadata asks."""
+        metadata = getattr(self._catalog.get(dataset_name), "metadata", None) or {}
+        wanted = metadata.get("mlflow")
+        if wanted is None or parent_id() is None:
+            return
+        target = wanted.get("run", "parent")
+        if target == "cell":
+            run_id = self._run_of(*node.namespace.split("."))
+            if run_id is None:
+                return
+            if "metrics" in wanted:
+                self._log_numbers(run_id, wanted["metrics"], data)
+            else:
+                self._log_file(run_id, dataset_name, wanted["artifact_path"])
+            return
+        self._log_file(parent_id(), dataset_name, wanted["artifact_path"])
+        if target == "dataset":
+            for child in children({"dataset": node.namespace}):
+                self._log_file(child.info.run_id, dataset_name, "pictures")
+
+    @hook_impl
+    def on_node_error(self, node: Node) -> None:
+        """Mark the run of a cell as failed."""
+        if "recovery" in node.tags and parent_id() is not None:
+            cell = node.func.cell
+            close_children({"dataset": cell.dataset, "method": cell.name}, "FAILED")
+
+    @hook_impl
+    def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+        """Close the runs of cells that were not scored; a run with failed cells has failed."""
+        if parent_id() is None:
+            return
+        close_children({}, "FINISHED")
+        if failures(pipeline, catalog):
+            end("FAILED")
+
+    @hook_impl
+    def on_pipeline_error(self) -> None:
+        """Mark open runs of cells as failed; kedro-mlflow does so for the parent."""
+        if parent_id() is not None:
+            close_children({}, "FAILED")
+
+    def _open(self, cell: Cell, source: Mapping[str, str]) -> None:
+        from mlflow.entities import Param
+
+        client = mlflow_client()
+        parent = client.get_run(parent_id())
+        if parent.info.status != "RUNNING":
+            # A worker may begin a node of a client that has ended.
+            raise ParameterError(f"the run {parent_id()}, which this cell belongs to, has ended")
+        protocol = parent.data.params["protocol"]
+        run_id = self._run_of(cell.dataset, cell.name)
+        if run_id is None:
+            run_id = client.create_run(
+                parent.info.experiment_id,
+                run_name=cell.title,
+                tags={
+                    "mlflow.parentRunId": parent_id(),
+                    "dataset": cell.dataset,
+                    "method": cell.name,
+                    "protocol": protocol,
+                    "git_commit": parent.data.tags["git_commit"],
+                    # A cell on a worker may outlive its run.
+                    PROCESS: parent.data.tags[PROCESS],
+                    "data_sha256": source["sha256"],
+                },
+            ).info.run_id
+        else:
+            # The cell is computed again: its worker died, or its run is resumed.
+            client.update_run(run_id, "RUNNING")
+        values = {
+            "dataset": cell.dataset,
+            "method": cell.name,
+            "protocol": protocol,
+            **{name: str(value) for name, value in cell.settings.items()},
+            **{f"{cell.block_name}.{name}": value for name, value in cell.block.items()},
+        }
+        client.log_batch(run_id, params=[Param(name, str(value)) for name, value in values.items()])
+
+    def _log_numbers(self, run_id: str, kind: str, data: Any) -> None:
+        client = mlflow_client()
+        if "failure" in data:
+            client.set_tag(run_id, "failure", data["failure"])
+            client.set_terminated(run_id, "FAILED")
+        elif len(data) == 0:
+            # A failed cell has no curves and no scores.
+            return
+        elif kind == "values":
+            log_metrics(run_id, [(name, value, 0) for name, value in data.items()])
+        elif kind == "steps":
+            means = data.groupby(["quantity", "step"], sort=False)["value"].mean()
+            log_metrics(run_id, [(name, value, step) for (name, step), value in means.items()])
+        else:
+            values = data.groupby("measure", sort=False)["value"]
+            log_metrics(
+                run_id,
+                [(name, value, 0) for name, value in values.mean().items()]
+                + [(f"{name}_std", value, 0) for name, value in values.std().dropna().items()],
+            )
+            # Scores come when all methods are through: the run ends when its method did.
+            run = client.get_run(run_id)
+            end_time = run.info.start_time + int(1000 * run.data.metrics["seconds"])
+            client.set_terminated(run_id, "FINISHED", end_time)
+
+    def _log_file(self, run_id: str, dataset_name: str, folder: str) -> None:
+        dataset = self._catalog.get(dataset_name)
+        path = kedro_internals.load_path(dataset)
+        protocol, files = kedro_internals.file_system(dataset)
+        if protocol == "file":
+            mlflow_client().log_artifact(run_id, str(path), folder)
+            return
+        with TemporaryDirectory() as temporary:
+            copy = Path(temporary) / path.name
+            files.get_file(str(path), str(copy))
+            mlflow_client().log_artifact(run_id, str(copy), folder)
+
+    def _run_of(self, dataset: str, name: str) -> str | None:
+        """The run of a cell, if it exists; it is looked up once."""
+        cell = parent_id(), dataset, name
+        if cell not in self._runs:
+            found = children({"dataset": dataset, "method": name})
+            if not found:
+                return None
+            self._runs[cell] = found[0].info.run_id
+        return self._runs[cell]
+
+
+class ModelLogging:
+    """Logs the model of `--pipeline=enhance` to MLflow, and registers it."""
+
+    @hook_impl(tryfirst=True)
+    def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+        """Log the fitted model as a pyfunc, with its folder as an artifact."""
+        if parent_id() is None or "enhance.model" not in pipeline.all_outputs():
+            return
+        import mlflow
+        from mlflow.exceptions import MlflowException
+        from mlflow.models import infer_signature
+
+        # Read again: a runner's workers keep no row of it here.
+        example = pd.concat(catalog.load("enhance.input"), axis=1)[:ROWS_OF_EXAMPLE]
+        # Whole numbers may be missing, or come with a fraction, in other rows.
+        numbers = example.select_dtypes(["number", "bool"]).columns
+        example = example.astype(dict.fromkeys(numbers, "float64"))
+        distributions = catalog.load("enhance.distributions")[:ROWS_OF_EXAMPLE]
+        model = str(kedro_internals.load_path(catalog.get("enhance.model")))
+        try:
+            with nullcontext() if mlflow.active_run() else mlflow.start_run(run_id=parent_id()):
+                mlflow.pyfunc.log_model(
+                    name="model",
+                    python_model=str(Path(__file__).with_name("serving.py")),
+                    artifacts={"model": model},
+                    signature=infer_signature(example, distributions),
+                    input_example=example,
+                    registered_model_name=catalog.load("params:registered_model"),
+                    pip_requirements=[f"conle=={version('conle')}"],
+                )
+        except MlflowException:
+            end("FAILED")
+            raise
+
+
+def continue_tracking(context: KedroContext, run_version: str) -> None:
+    """Let kedro-mlflow go on with the MLflow run of a version, if there is one."""
+    client = mlflow_client()
+    experiment = client.get_experiment_by_name(context.mlflow.tracking.experiment.name)
+    if experiment is None:
+        return
+    # kedro-mlflow tags its run with the session's id.
+    found = client.search_runs([experiment.experiment_id], f"tags.run_id = '{run_version}'")
+    if found:
+        context.mlflow.tracking.run.id = found[0].info.run_id
+
+
+def parent_id() -> str | None:
+    """Id of the MLflow run of this `kedro run`; None if the run is not tracked."""
+    return os.environ.get(PARENT)
+
+
+def environment_of_workers() -> dict[str, str]:
+    """Variables by which a process on another machine writes to the parent run."""
+    if parent_id() is None:
+        return {}
+    import mlflow
+
+    return {PARENT: parent_id(), "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri()}
+
+
+def mlflow_client() -> Any:
+    """A client of the tracking server."""
+    from mlflow import MlflowClient
+
+    return MlflowClient()
+
+
+def children(tags: Mapping[str, str]) -> list:
+    """The MLflow runs of cells with these tags."""
+    client = mlflow_client()
+    conditions = {"mlflow.parentRunId": parent_id(), **tags}
+    return list(
+        client.search_runs(
+            [client.get_run(parent_id()).info.experiment_id],
+            " and ".join(f"tags.`{name}` = '{value}'" for name, value in conditions.items()),
+            max_results=MOST_RUNS,
+        )
+    )
+
+
+def close_children(tags: Mapping[str, str], status: str) -> None:
+    """Close the open MLflow runs of cells with these tags."""
+    for child in children(tags):
+        if child.info.status == "RUNNING":
+            mlflow_client().set_terminated(child.info.run_id, status)
+
+
+def end(status: str) -> None:
+    """End the parent run, and the runs of cells that are open."""
+    import mlflow
+
+    close_children({}, status)
+    while mlflow.active_run():
+        mlflow.end_run(status)
+    mlflow_client().set_terminated(parent_id(), status)
+
+
+def log_metrics(run_id: str, metrics: list[tuple[str, float, int]]) -> None:
+    """Log numbers as name, value and step."""
+    from mlflow.entities import Metric
+
+    now = int(time.time() * 1000)
+    entities = [Metric(name, float(value), now, int(step)) for name, value, step in metrics]
+    for start in range(0, len(entities), METRICS_PER_REQUEST):
+        mlflow_client().log_batch(run_id, metrics=entities[start : start + METRICS_PER_REQUEST])

@@ -1,0 +1,107 @@
+"""Hooks: the versions that a run reads and writes, and its record."""
+
+from pathlib import Path
+from typing import Any
+
+from kedro.framework.context import KedroContext
+from kedro.framework.hooks import hook_impl
+from kedro.io import CatalogProtocol
+from kedro.io.core import is_parameter
+from kedro.pipeline import Pipeline
+
+from conle import kedro_internals, run
+from conle.errors import FailedCellsError
+from conle.tracking import continue_tracking
+
+
+class PinnedVersions:
+    """A run reads what it writes itself; of other runs, the newest of the same protocol."""
+
+    @hook_impl
+    def after_context_created(self, context: KedroContext) -> None:
+        """Keep the parameters and the folder of the artifacts."""
+        self._parameters, self._artifacts = parameters_and_artifacts(context)
+
+    @hook_impl(tryfirst=True)
+    def before_pipeline_run(
+        self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
+        """Pin the versions of all outputs and inputs."""
+        version = run_params["run_id"]
+        for name in pipeline.all_outputs():
+            dataset = catalog.get(name)
+            if kedro_internals.is_versioned(dataset):
+                kedro_internals.pin(dataset, version, version)
+        given = run_params["load_versions"] or {}
+        # Tables of the whole project, without a dataset in their name, have protocols of their own.
+        inputs = {
+            name: catalog.get(name)
+            for name in pipeline.inputs() - given.keys()
+            if "." in name and not is_parameter(name)
+        }
+        inputs = {name: own for name, own in inputs.items() if kedro_internals.is_versioned(own)}
+        if inputs:
+            runs = run.of_protocol(run.recorded_runs(self._artifacts), self._parameters)
+            for dataset in inputs.values():
+                found = (own.version for own in runs if kedro_internals.has(dataset, own.version))
+                # The version of this run does not exist: the dataset is missing.
+                kedro_internals.pin(dataset, next(found, version), version)
+
+
+class RunRecord:
+    """Writes `run.json` and `outcome.json`; a resumed run is checked against its record."""
+
+    @hook_impl
+    def after_context_created(self, context: KedroContext) -> None:
+        """Keep the context, the parameters and the folder of the artifacts."""
+        self._context = context
+        self._parameters, self._artifacts = parameters_and_artifacts(context)
+
+    @hook_impl(tryfirst=True)
+    def before_pipeline_run(
+        self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
+        """Record the run, or prepare it to go on.
+
+        Raises:
+            ParameterError: the run to resume differs from this one.
+        """
+        self._version = run_params["run_id"]
+        names = run_params["pipeline_names"] or ["__default__"]
+        present = run.describe(self._parameters, names, pipeline, catalog)
+        began = run.find(self._artifacts, self._version)
+        if began is not None:
+            run.refuse_other(began.record, present)
+            for name in run.outputs_to_make_again(pipeline, catalog):
+                run.remove_output(catalog, name)
+            continue_tracking(self._context, self._version)
+        run.write(self._artifacts, self._version, run.RUN, present)
+
+    @hook_impl(trylast=True)
+    def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+        """Record the outcome.
+
+        Raises:
+            FailedCellsError: names the nodes that failed; the others are done.
+        """
+        failures = run.failures(pipeline, catalog)
+        run.write(self._artifacts, self._version, run.OUTCOME, {"failed": failures})
+        if failures:
+            cells = {node.func.cell.title for node in pipeline.nodes if run.has_cell(node)}
+            raise FailedCellsError(
+                f"{len(failures)} of {len(cells)} cells have failed, all others are done:\n"
+                + "\n".join(f"  {cell}: {failure}" for cell, failure in failures.items())
+            )
+
+
+def parameters_and_artifacts(context: KedroContext) -> tuple[dict[str, Any], str]:
+    """The parameters of a session, and the folder or address of its artifacts."""
+    loader = context.config_loader
+    return loader["parameters"], artifacts_folder(
+        loader["globals"]["artifacts"], context.project_path
+    )
+
+
+def artifacts_folder(artifacts: str, project_path: str | Path) -> str:
+    """The folder of the artifacts; relative to the project unless it is absolute or an address."""
+    return artifacts if "://" in artifacts else str(Path(project_path) / artifacts)

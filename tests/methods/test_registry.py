@@ -57,7 +57,7 @@ def test_configured_values_are_those_of_the_classes(request):
 
 
 def test_values_are_checked_when_it_is_made():
-    with pytest.raises(ValueError, match="'steps'"):
+    with pytest.raises(ValueError, match="ConLE: steps must be greater than 0, not 0"):
         make_enhancer("conle", {"steps": 0})
 
 

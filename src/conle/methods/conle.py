@@ -6,14 +6,22 @@ rate, batch size, number of epochs or margin. Those are hyperparameters here.
 """
 
 from collections.abc import Iterator, Sequence
-from numbers import Integral, Real
-from typing import ClassVar
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float
-from sklearn.utils._param_validation import Interval, StrOptions
+from pydantic import Field
 from torch import Tensor, nn
 
+from conle.core.hyperparameters import (
+    Hyperparameters,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Share,
+    Threshold,
+)
 from conle.methods.contract import Features, NotApplicableError, Split
 from conle.methods.losses import contrastive_loss, distance_loss, threshold_loss
 from conle.methods.losses.contrastive import SMALLEST_TEMPERATURE, membership
@@ -69,134 +77,86 @@ class ConLENetworks(nn.Module):
         return z, q, outputs
 
 
-class ConLE(BatchedEnhancer):
+class ObjectiveHyperparameters(Hyperparameters):
+    """The hyperparameters of the networks, the losses and the gradient descent of ConLE."""
+
+    lambda1: NonNegativeFloat = 0.5
+    """Weight of the distance loss (paper: 0.5)."""
+    lambda2: NonNegativeFloat = 1.0
+    """Weight of the threshold loss (paper: 1)."""
+    temperature: Annotated[float, Field(ge=SMALLEST_TEMPERATURE)] = 0.5
+    """Temperature tau of the contrastive loss (paper: 0.5)."""
+    epsilon: NonNegativeFloat = 0.1
+    """Margin of the threshold loss."""
+    hidden: PositiveInt = 64
+    """Width of the hidden layer of each network."""
+    embedding: PositiveInt = 64
+    """Width of Z and of Q."""
+    learning_rate: PositiveFloat = 0.01
+    """Learning rate of the gradient descent."""
+    momentum: Share = 0.9
+    """Momentum of the gradient descent."""
+    batch_size: PositiveInt = 256
+    """Largest number of samples in a step."""
+    clip: PositiveFloat = 5.0
+    """Largest absolute value of a standardised feature."""
+
+
+class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     """Contrastive label enhancement.
 
     Minimises l_con + lambda1 l_dis + lambda2 l_thr by stochastic gradient descent. The features
     are standardised on the training rows, clipped, and constant columns set to zero.
-
-    Args:
-        lambda1: weight of the distance loss (paper: 0.5).
-        lambda2: weight of the threshold loss (paper: 1).
-        temperature: tau of the contrastive loss (paper: 0.5).
-        epsilon: margin of the threshold loss.
-        hidden: width of the hidden layer of each network.
-        embedding: width of Z and Q.
-        learning_rate: of the gradient descent.
-        momentum: of the gradient descent.
-        batch_size: samples in a step.
-        reading: where the softmax of "normalised by the softmax form" stands: "raw", the losses
-            see F3's output and its softmax is recovered; "softmax", the losses see the softmax
-            and it is recovered; "double", the losses see the softmax and the softmax of that is
-            recovered.
-        reduction: of the distance loss over a batch, "mean" or "sum" (paper: sum).
-        stopping: "fixed", train `steps` steps; "agreement", train `steps` steps and keep the
-            weights of the first maximum of the share of training rows whose recovered
-            distribution, binarised, gives back the whole L (the last weights, with a warning,
-            where none ever does).
-        steps: of the gradient descent.
-        epochs: with it, fewer steps where as many passes over the training rows have fewer.
-        check_every: steps between two checks of the agreement.
-        snapshot_every: steps between two recoveries of the test rows that `recover_folds` keeps;
-            none where it is None.
-        use_contrastive_loss: without it the method is the paper's ablation ConLE_h.
-        use_threshold_loss: without it the method is the paper's ablation ConLE_l.
-        clip: largest absolute value of a standardised feature.
-        threshold: T of the binarisation that the agreement is checked with.
-        tf32: let a GPU round the factors of matrix products in training to ten bits, which is
-            faster.
-        device: "auto" (the GPU where there is one), "cpu" or "cuda".
-        seed: of the initial weights and the order of the samples.
 
     Attributes:
         weights_: learned arrays by name, their first axis of length one.
         curves_: loss terms by step and agreement by check, as in `FoldRecovery.curves`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "lambda1": [Interval(Real, 0, None, closed="left")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
-        "temperature": [Interval(Real, SMALLEST_TEMPERATURE, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-        "hidden": [Interval(Integral, 1, None, closed="left")],
-        "embedding": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "reading": [StrOptions({"raw", "softmax", "double"})],
-        "reduction": [StrOptions({"mean", "sum"})],
-        "stopping": [StrOptions({"agreement", "fixed"})],
-        "steps": [Interval(Integral, 1, None, closed="left")],
-        "epochs": [Interval(Integral, 1, None, closed="left"), None],
-        "check_every": [Interval(Integral, 1, None, closed="left")],
-        "snapshot_every": [Interval(Integral, 1, None, closed="left"), None],
-        "use_contrastive_loss": ["boolean"],
-        "use_threshold_loss": ["boolean"],
-        "clip": [Interval(Real, 0, None, closed="neither")],
-        "threshold": [Interval(Real, 0, 1, closed="neither")],
-        "tf32": ["boolean"],
-        "device": [str],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-    }
+    reading: Literal["raw", "softmax", "double"] = "double"
+    """Place of the softmax in the paper's "normalised by the softmax form".
 
-    def __init__(
-        self,
-        *,
-        lambda1: float = 0.5,
-        lambda2: float = 1.0,
-        temperature: float = 0.5,
-        epsilon: float = 0.1,
-        hidden: int = 64,
-        embedding: int = 64,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        batch_size: int = 256,
-        reading: str = "double",
-        reduction: str = "mean",
-        stopping: str = "agreement",
-        steps: int = 200,
-        epochs: int | None = None,
-        check_every: int = 10,
-        snapshot_every: int | None = None,
-        use_contrastive_loss: bool = True,
-        use_threshold_loss: bool = True,
-        clip: float = 5.0,
-        threshold: float = 0.5,
-        tf32: bool = True,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.temperature = temperature
-        self.epsilon = epsilon
-        self.hidden = hidden
-        self.embedding = embedding
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.reading = reading
-        self.reduction = reduction
-        self.stopping = stopping
-        self.steps = steps
-        self.epochs = epochs
-        self.check_every = check_every
-        self.snapshot_every = snapshot_every
-        self.use_contrastive_loss = use_contrastive_loss
-        self.use_threshold_loss = use_threshold_loss
-        self.clip = clip
-        self.threshold = threshold
-        self.tf32 = tf32
-        self.device = device
-        self.seed = seed
+    "raw": the losses see the output of F3, and its softmax is recovered. "softmax": the losses see
+    the softmax, and the softmax is recovered. "double": the losses see the softmax, and the softmax
+    of the softmax is recovered.
+    """
+    reduction: Literal["mean", "sum"] = "mean"
+    """Reduction of the distance loss over a batch (paper: sum)."""
+    stopping: Literal["agreement", "fixed"] = "agreement"
+    """Choice of the weights that are kept.
+
+    "fixed": the weights after the last step. "agreement": the weights at the first maximum of the
+    agreement, which is the share of training rows whose recovered distribution, binarised, gives
+    back the whole L. Where the agreement is always 0, the last weights are kept, with a warning.
+    """
+    steps: PositiveInt = 200
+    """Steps of the gradient descent."""
+    epochs: PositiveInt | None = None
+    """Largest number of passes over the training rows; None sets no limit beyond `steps`."""
+    check_every: PositiveInt = 10
+    """Steps between two checks of the agreement."""
+    snapshot_every: PositiveInt | None = None
+    """Steps between two recoveries of the test rows that `recover_folds` keeps; None keeps none."""
+    use_contrastive_loss: bool = True
+    """False gives the paper's ablation ConLE_h."""
+    use_threshold_loss: bool = True
+    """False gives the paper's ablation ConLE_l."""
+    threshold: Threshold = 0.5
+    """T of the binarisation in the agreement."""
+    tf32: bool = True
+    """Let a GPU round the factors of matrix products in training to ten bits: faster."""
+    device: str = "auto"
+    """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
+    seed: NonNegativeInt = 0
+    """Seed of the initial weights and the order of the samples."""
 
     def check_hyperparameters(self) -> None:
         """See `LabelEnhancer.check_hyperparameters`."""
         super().check_hyperparameters()
         if self.stopping == "agreement" and self.check_every > self.steps:
             raise ValueError(
-                f"check_every ({self.check_every}) must not exceed steps ({self.steps}): the "
-                "agreement would never be checked"
+                f"{type(self).__name__}: check_every ({self.check_every}) must not exceed steps "
+                f"({self.steps}): the agreement would never be checked"
             )
 
     def _steps(self, training_rows: int) -> int:

@@ -159,7 +159,7 @@ def make_enhancer(
         raise ValueError(
             f"{method.parameters} must be a block of hyperparameters, not {hyperparameters!r}"
         )
-    known = method.enhancer_class._get_param_names()
+    known = method.enhancer_class.hyperparameter_names()
     settable = [key for key in known if key not in method.fixed]
     values = {key: value for key, value in run_settings.items() if key in settable}
     for key, value in (hyperparameters or {}).items():

@@ -10,17 +10,22 @@ posterior mean. It is this project's own; the contrastive representation is ConL
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
-from typing import ClassVar
+from dataclasses import fields
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from conle.core.binarisation import binarise
-from conle.methods.conle import ConLE
+from conle.core.hyperparameters import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Threshold,
+)
+from conle.methods.conle import ConLE, ObjectiveHyperparameters
 from conle.methods.contract import (
     Features,
     FoldRecovery,
@@ -64,74 +69,47 @@ PARTS_OF_PROGRESS, LEARNING = 1000, 300
 
 
 class PosteriorDecoder(InductiveEnhancer):
-    """Base of the decoders; a subclass says what the degrees are regressed on.
-
-    Args:
-        threshold: T of the binarisation that made the logical labels.
-        threshold_model: without it, logical labels only order the degrees, relevant above
-            irrelevant: for labels that were not made by binarising.
-        degree_floor: phi; 0, or 1 where degrees are known to have a positive minimum (ratings on
-            a scale that starts above zero).
-        start_level: factor of the weights that the sampler starts from (2 phi and more with a
-            floor). With a floor the level hardly moves in any practical number of sweeps, so that
-            this is a hyperparameter and not a detail. None stands for 2 with a floor and 1
-            without.
-        scale_prior: tau of the half-normal prior on the overall deviation of log weights.
-        sweeps: of the Gibbs sampler.
-        burn_in: sweeps before the first draw that counts.
-        chains: for each sample that is recovered.
-        device: "auto" (the GPU where there is one), "cpu" or "cuda".
-        seed: of all draws.
+    """Base of the decoders; a subclass names the representation that the degrees depend on.
 
     Attributes:
         coefficients_: W, Sigma and lambda after every sweep.
-        representation_: the function of features that was learned.
+        representation_: the learned function of the features.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "threshold": [Interval(Real, 0, 1, closed="neither")],
-        "threshold_model": ["boolean"],
-        "degree_floor": [Interval(Real, 0, None, closed="left")],
-        "start_level": [Interval(Real, 0, None, closed="neither"), None],
-        "scale_prior": [Interval(Real, 0, None, closed="neither")],
-        "sweeps": [Interval(Integral, 1, None, closed="left")],
-        "burn_in": [Interval(Integral, 0, None, closed="left")],
-        "chains": [Interval(Integral, 1, None, closed="left")],
-        "device": [str],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-    }
+    threshold: Threshold = 0.5
+    """T of the binarisation that made the logical labels."""
+    threshold_model: bool = True
+    """False: logical labels only order the degrees, for labels that were not made by binarising."""
+    degree_floor: NonNegativeFloat = 0.0
+    """Floor phi of the weights; 1 where degrees have a positive minimum (ratings from 1 up)."""
+    start_level: PositiveFloat | None = None
+    """Factor of the weights that the sampler starts from; None: 2 with a floor, 1 without.
 
-    def __init__(
-        self,
-        *,
-        threshold: float = 0.5,
-        threshold_model: bool = True,
-        degree_floor: float = 0.0,
-        start_level: float | None = None,
-        scale_prior: float = 1.0,
-        sweeps: int = 200,
-        burn_in: int = 80,
-        chains: int = 4,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.threshold = threshold
-        self.threshold_model = threshold_model
-        self.degree_floor = degree_floor
-        self.start_level = start_level
-        self.scale_prior = scale_prior
-        self.sweeps = sweeps
-        self.burn_in = burn_in
-        self.chains = chains
-        self.device = device
-        self.seed = seed
+    With a floor the level hardly moves in any practical number of sweeps, so the factor must
+    exceed 1, and it matters.
+    """
+    scale_prior: PositiveFloat = 1.0
+    """Scale tau of the half-normal prior on the overall deviation of log weights."""
+    sweeps: PositiveInt = 200
+    """Sweeps of the Gibbs sampler."""
+    burn_in: NonNegativeInt = 80
+    """Sweeps before the first draw that counts."""
+    chains: PositiveInt = 4
+    """Chains for each sample that is recovered."""
+    device: str = "auto"
+    """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
+    seed: NonNegativeInt = 0
+    """Seed of all draws."""
 
     def check_hyperparameters(self) -> None:
         """See `LabelEnhancer.check_hyperparameters`."""
         super().check_hyperparameters()
         resolve_device(self.device)
         if self.burn_in >= self.sweeps:
-            raise ValueError(f"burn_in ({self.burn_in}) must be below sweeps ({self.sweeps})")
+            raise ValueError(
+                f"{type(self).__name__}: burn_in ({self.burn_in}) must be below sweeps "
+                f"({self.sweeps})"
+            )
         self._check_start_level(self.effective_start_level)
 
     @property
@@ -572,156 +550,43 @@ class PosteriorFeatureless(PosteriorDecoder):
 class PosteriorPCA(PosteriorDecoder):
     """The posterior decoder on principal components of the standardised features.
 
-    Args:
-        dimensions: of the principal components.
-        clip: largest absolute value of a standardised feature.
-
-    The other arguments are those of `PosteriorDecoder`.
+    The other hyperparameters are those of `PosteriorDecoder`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **PosteriorDecoder._parameter_constraints,
-        "dimensions": [Interval(Integral, 1, None, closed="left")],
-        "clip": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        *,
-        dimensions: int = 30,
-        clip: float = 5.0,
-        threshold: float = 0.5,
-        threshold_model: bool = True,
-        degree_floor: float = 0.0,
-        start_level: float | None = None,
-        scale_prior: float = 1.0,
-        sweeps: int = 200,
-        burn_in: int = 80,
-        chains: int = 4,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            threshold=threshold,
-            threshold_model=threshold_model,
-            degree_floor=degree_floor,
-            start_level=start_level,
-            scale_prior=scale_prior,
-            sweeps=sweeps,
-            burn_in=burn_in,
-            chains=chains,
-            device=device,
-            seed=seed,
-        )
-        self.dimensions = dimensions
-        self.clip = clip
+    dimensions: PositiveInt = 30
+    """Number of principal components."""
+    clip: PositiveFloat = 5.0
+    """Largest absolute value of a standardised feature."""
 
     def _learner(self) -> RepresentationLearner:
         return PrincipalComponentsLearner(self.dimensions, self.clip, self.seed)
 
 
-class ConLEPosterior(PosteriorDecoder):
+class ConLEPosterior(ObjectiveHyperparameters, PosteriorDecoder):
     """The posterior decoder on ConLE's contrastive representation Z.
 
-    Args:
-        epochs: ConLE is trained for as many passes over the training rows.
-        steps: at most.
-
-    lambda1, lambda2, temperature, epsilon, hidden, embedding, learning_rate, momentum, batch_size
-    and clip are those of `ConLE`, the other arguments those of `PosteriorDecoder`.
+    The other hyperparameters are those of `PosteriorDecoder` and, for the training of the
+    representation, of `ConLE`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **PosteriorDecoder._parameter_constraints,
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        **{
-            name: ConLE._parameter_constraints[name]
-            for name in (
-                "steps",
-                "lambda1",
-                "lambda2",
-                "temperature",
-                "epsilon",
-                "hidden",
-                "embedding",
-                "learning_rate",
-                "momentum",
-                "batch_size",
-                "clip",
-            )
-        },
-    }
-
-    def __init__(
-        self,
-        *,
-        epochs: int = 11,
-        steps: int = 100,
-        lambda1: float = 0.5,
-        lambda2: float = 1.0,
-        temperature: float = 0.5,
-        epsilon: float = 0.1,
-        hidden: int = 64,
-        embedding: int = 64,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        batch_size: int = 256,
-        clip: float = 5.0,
-        threshold: float = 0.5,
-        threshold_model: bool = True,
-        degree_floor: float = 0.0,
-        start_level: float | None = None,
-        scale_prior: float = 1.0,
-        sweeps: int = 200,
-        burn_in: int = 80,
-        chains: int = 4,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            threshold=threshold,
-            threshold_model=threshold_model,
-            degree_floor=degree_floor,
-            start_level=start_level,
-            scale_prior=scale_prior,
-            sweeps=sweeps,
-            burn_in=burn_in,
-            chains=chains,
-            device=device,
-            seed=seed,
-        )
-        self.epochs = epochs
-        self.steps = steps
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.temperature = temperature
-        self.epsilon = epsilon
-        self.hidden = hidden
-        self.embedding = embedding
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.clip = clip
+    epochs: PositiveInt = 11
+    """Largest number of passes over the training rows in the training of ConLE."""
+    steps: PositiveInt = 100
+    """Largest number of steps in the training of ConLE."""
 
     def _learner(self) -> RepresentationLearner:
+        shared = {
+            field.name: getattr(self, field.name) for field in fields(ObjectiveHyperparameters)
+        }
         return ContrastiveLearner(
             ConLE(
                 reading="softmax",
                 stopping="fixed",
                 epochs=self.epochs,
                 steps=self.steps,
-                lambda1=self.lambda1,
-                lambda2=self.lambda2,
-                temperature=self.temperature,
-                epsilon=self.epsilon,
-                hidden=self.hidden,
-                embedding=self.embedding,
-                learning_rate=self.learning_rate,
-                momentum=self.momentum,
-                batch_size=self.batch_size,
-                clip=self.clip,
                 device=self.device,
                 seed=self.seed,
+                **shared,
             )
         )
 

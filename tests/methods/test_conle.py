@@ -4,11 +4,12 @@ import torch
 from torch import nn
 
 from conle.core.binarisation import binarise
-from conle.methods.conle import ConLE, binarises_to
+from conle.methods.conle import ConLE
 from conle.methods.contract import DivergenceError
 from conle.methods.levi_mlp import LEVIMLP
 from conle.methods.losses import contrastive_loss, distance_loss, threshold_loss
-from conle.methods.training import batched
+from conle.methods.training import scheduling
+from conle.methods.training.samples import Samples
 
 
 def splits_of(samples, folds):
@@ -22,7 +23,7 @@ def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
     enhancer = ConLE(steps=100, stopping="fixed", batch_size=16, device="cpu")
     splits = splits_of(61, 4)
     together = enhancer.recover_folds(features, logical_labels, splits)
-    monkeypatch.setattr(batched, "CHUNK_FOLDS_ON_CPU", 1)
+    monkeypatch.setattr(scheduling, "CHUNK_FOLDS_ON_CPU", 1)
     alone = enhancer.recover_folds(features, logical_labels, splits)
     for name, weights in together.weights.items():
         np.testing.assert_allclose(weights, alone.weights[name], atol=1e-5, err_msg=name)
@@ -38,7 +39,7 @@ def test_training_is_that_of_plain_networks(samples, patterns):
         # Sixty samples with sixty different logical labels.
         logical_labels = (np.arange(1, 61)[:, None] >> np.arange(6)) % 2.0
     labels = logical_labels.shape[1]
-    whole = batched.Samples.of_dataset(torch.zeros(1, 60, 5), logical_labels, 60)
+    whole = Samples.of_dataset(torch.zeros(1, 60, 5), logical_labels, 60)
     assert (whole.pattern is not None) == (patterns == "shared")
     steps = 100
     fit = {"stopping": "fixed", "batch_size": 60, "device": "cpu"}
@@ -196,21 +197,6 @@ def test_loss_falls(samples):
     enhancer = ConLE(steps=200, device="cpu").fit(*samples)
     _, values = enhancer.curves_["loss"]
     assert values[-1] < values[0] - 1
-
-
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7])
-def test_binarises_to_agrees_with_binarise(threshold):
-    generator = np.random.default_rng(0)
-    distributions = generator.dirichlet(np.ones(4), size=2000)
-    logical_labels = binarise(distributions, threshold)
-    # Half of the rows get labels that some other row has.
-    logical_labels[::2] = logical_labels[generator.permutation(2000)[::2]]
-    expected = (binarise(distributions, threshold) == logical_labels).all(axis=1)
-    assert 0.5 < expected.mean() < 0.9
-    found = binarises_to(
-        torch.from_numpy(distributions), torch.from_numpy(logical_labels).double(), threshold
-    )
-    assert found.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,19 @@
 """ConLE: contrastive label enhancement.
 
+The networks F1, F2 and F3, the objective l_con + lambda1 l_dis + lambda2 l_thr, and its gradient
+descent follow the paper's Algorithm 1.
+
 Source: Wang, Zhou, Zhu, Liu, Yan, Tian, "Contrastive label enhancement", IJCAI 2023. The paper
-fixes the networks' kind, the losses and lambda1, lambda2, tau; it gives no widths, learning
-rate, batch size, number of epochs or margin. Those are hyperparameters here.
+fixes the kind of the networks, the losses and lambda1, lambda2, tau. It gives no widths, learning
+rate, batch size, number of epochs or margin; those are hyperparameters here.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -23,15 +27,16 @@ from conle.core.hyperparameters import (
     Threshold,
 )
 from conle.methods.contract import Features, NotApplicableError, Split
-from conle.methods.losses import contrastive_loss, distance_loss, threshold_loss
-from conle.methods.losses.contrastive import SMALLEST_TEMPERATURE, membership
-from conle.methods.training.batched import (
-    BatchedEnhancer,
-    FeatureScaling,
-    ObjectiveTerms,
-    Samples,
-    batched_mlp,
-)
+from conle.methods.losses import distance_loss, threshold_loss
+from conle.methods.losses.contrastive import SMALLEST_TEMPERATURE
+from conle.methods.training.agreement import BestWeights, agreement
+from conle.methods.training.enhancer import BatchedEnhancer
+from conle.methods.training.fused_contrast import fused_contrastive_loss
+from conle.methods.training.layers import batched_mlp
+from conle.methods.training.loop import ObjectiveTerms, TrainingLoop
+from conle.methods.training.patterns import apply_to_pairs
+from conle.methods.training.samples import Samples
+from conle.methods.training.scaling import FeatureScaling
 
 
 class ConLENetworks(nn.Module):
@@ -54,27 +59,16 @@ class ConLENetworks(nn.Module):
         self.f3 = batched_mlp(generators, 2 * embedding, hidden, labels)
 
     def forward(
-        self,
-        samples: Samples,
+        self, samples: Samples
     ) -> tuple[
         Float[Tensor, "folds samples embedding"],
-        Float[Tensor, "folds patterns embedding"],
+        Float[Tensor, "folds rows embedding"],
         Float[Tensor, "folds samples labels"],
     ]:
-        """Z, Q (of the patterns, where there are; else of the samples) and the output of F3."""
-        pattern = samples.pattern
+        """Z of the samples, Q of their distinct logical labels, and F3(H) of the samples."""
         z = self.f1(samples.features)
-        q = self.f2(samples.logical_labels if pattern is None else samples.patterns)
-        first, *rest = self.f3
-        from_z, from_q = first.weight.split([z.shape[-1], q.shape[-1]], dim=-2)
-        of_q = torch.baddbmm(first.bias, q, from_q)
-        if pattern is not None:
-            # As a product: the gradient of an index adds up in no fixed order on a GPU.
-            of_q = membership(pattern, q.shape[-2]).to(q.dtype) @ of_q
-        outputs = torch.baddbmm(of_q, z, from_z)
-        for layer in rest:
-            outputs = layer(outputs)
-        return z, q, outputs
+        q = self.f2(samples.distinct_labels)
+        return z, q, apply_to_pairs(self.f3, z, q, samples.pattern)
 
 
 class ObjectiveHyperparameters(Hyperparameters):
@@ -151,7 +145,7 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     """Seed of the initial weights and the order of the samples."""
 
     def check_hyperparameters(self) -> None:
-        """See `LabelEnhancer.check_hyperparameters`."""
+        """Check the hyperparameters, alone and together; see `Hyperparameters`."""
         super().check_hyperparameters()
         if self.stopping == "agreement" and self.check_every > self.steps:
             raise ValueError(
@@ -184,77 +178,53 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
         )
 
     def _objective(
-        self,
-        networks: ConLENetworks,
-        batch: Samples,
-        generators: Sequence[torch.Generator],
+        self, networks: ConLENetworks, batch: Samples, generators: Sequence[torch.Generator]
     ) -> ObjectiveTerms:
         """The paper's objective: l_con + lambda1 l_dis + lambda2 l_thr."""
-        logical_labels, present = batch.logical_labels, batch.present
+        L, present = batch.logical_labels, batch.present
         z, q, outputs = networks(batch)
         recovered = outputs if self.reading == "raw" else outputs.softmax(dim=-1)
         terms = {}
         if self.use_contrastive_loss:
-            terms["contrastive_loss"] = contrastive_loss(
+            terms["contrastive_loss"] = fused_contrastive_loss(
                 z, q, self.temperature, present, batch.pattern
             )
-        terms["distance_loss"] = distance_loss(recovered, logical_labels, self.reduction, present)
+        terms["distance_loss"] = distance_loss(recovered, L, self.reduction, present)
         loss = terms.get("contrastive_loss", 0.0) + self.lambda1 * terms["distance_loss"]
         if self.use_threshold_loss:
-            terms["threshold_loss"] = threshold_loss(
-                recovered, logical_labels, self.epsilon, present
-            )
+            terms["threshold_loss"] = threshold_loss(recovered, L, self.epsilon, present)
             loss = loss + self.lambda2 * terms["threshold_loss"]
         return {"loss": loss} | terms
 
+    def _train(self, networks: ConLENetworks, loop: TrainingLoop) -> None:
+        """Algorithm 1: gradient descent on the objective, and the choice of the weights to keep."""
+        optimizer = self._optimizer(networks.parameters())
+        best = BestWeights(networks)
+        # The objective draws no random numbers and never waits for the GPU.
+        for step in loop.descend(networks, optimizer, self._objective, cuda_graph=True):
+            if self.stopping == "agreement" and step % self.check_every == 0:
+                recovered = self._recovered_in_parts(networks, loop.samples)
+                best.update(
+                    step,
+                    agreement(
+                        recovered, loop.samples.logical_labels, loop.is_training, self.threshold
+                    ),
+                )
+            if self.snapshot_every is not None and step % self.snapshot_every == 0:
+                loop.take_snapshot(step, self._recover_all(networks, loop.samples))
+        if self.stopping == "agreement":
+            never = best.restore()
+            loop.curves |= best.curves()
+            if never:
+                warnings.warn(
+                    f"{type(self).__name__}: in {never} of {len(loop.splits)} folds no recovered "
+                    "training row ever binarised to its logical labels; their last weights are "
+                    "kept",
+                    stacklevel=2,
+                )
+
     def _recovered(
-        self,
-        networks: ConLENetworks,
-        samples: Samples,
+        self, networks: ConLENetworks, samples: Samples
     ) -> Float[Tensor, "folds samples labels"]:
         recovered = networks(samples)[2].softmax(dim=-1)
         return recovered.softmax(dim=-1) if self.reading == "double" else recovered
-
-    def _replayed_on(self, device: torch.device) -> bool:
-        # The objective draws nothing and waits for nothing.
-        return device.type == "cuda"
-
-    def _snapshot_every(self) -> int | None:
-        return self.snapshot_every
-
-    def _check_every(self) -> int | None:
-        return self.check_every if self.stopping == "agreement" else None
-
-    @torch.no_grad()
-    def _agreement(
-        self,
-        networks: ConLENetworks,
-        samples: Samples,
-        is_training: Bool[Tensor, "folds samples"],
-    ) -> Float[Tensor, " folds"]:
-        """Share of a fold's training rows whose recovered distribution binarises to their L."""
-        recovered = self._recovered_in_parts(networks, samples)
-        agrees = binarises_to(recovered, samples.logical_labels, self.threshold) & is_training
-        return agrees.sum(dim=-1) / is_training.sum(dim=-1)
-
-
-def binarises_to(
-    distributions: Float[Tensor, "*folds samples labels"],
-    logical_labels: Float[Tensor, "*folds samples labels"],
-    threshold: float,
-) -> Bool[Tensor, "*folds samples"]:
-    """Whether binarising each distribution gives its logical labels, without sorting.
-
-    It does when every relevant degree exceeds every irrelevant one, the relevant mass exceeds T,
-    and without the smallest relevant degree it does not. Equal degrees of a relevant and an
-    irrelevant label count as not giving them back.
-    """
-    relevant = logical_labels > 0.5
-    smallest_relevant = distributions.masked_fill(~relevant, torch.inf).amin(dim=-1)
-    largest_irrelevant = distributions.masked_fill(relevant, -torch.inf).amax(dim=-1)
-    mass = (distributions * relevant).sum(dim=-1)
-    return (
-        (smallest_relevant > largest_irrelevant)
-        & (mass > threshold)
-        & (mass - smallest_relevant <= threshold)
-    )

@@ -20,13 +20,11 @@ from conle.core.hyperparameters import (
     Share,
 )
 from conle.methods.contract import Features, Split
-from conle.methods.training.batched import (
-    BatchedEnhancer,
-    BatchedLinear,
-    FeatureScaling,
-    ObjectiveTerms,
-    Samples,
-)
+from conle.methods.training.enhancer import BatchedEnhancer
+from conle.methods.training.layers import BatchedLinear
+from conle.methods.training.loop import ObjectiveTerms
+from conle.methods.training.samples import Samples
+from conle.methods.training.scaling import FeatureScaling
 
 # Keeps the logarithm of a standard deviation finite.
 SMALLEST_DEVIATION = 1e-6

@@ -52,7 +52,7 @@ from conle.methods.posterior.sampler import (
 )
 from conle.methods.posterior.threshold_model import possible_counts, start_ratios
 from conle.methods.seeds import fold_seeds, spawned
-from conle.methods.training.batched import StepCounter, on_all_cores, resolve_device
+from conle.methods.training.scheduling import StepCounter, on_all_cores, resolve_device
 
 # Samples of all folds that are sampled at once: fewer spend their time between the operations of
 # the program, more fall out of a CPU's cache.

@@ -14,7 +14,8 @@ from sklearn.decomposition import PCA
 
 from conle.methods.conle import ConLE, ConLENetworks
 from conle.methods.contract import Features, LogicalLabels, ProgressCallback, Split
-from conle.methods.training.batched import FeatureScaling, resolve_device
+from conle.methods.training.scaling import FeatureScaling
+from conle.methods.training.scheduling import resolve_device
 
 # Deviations of the vectors Z, of length one, that are no more than rounding.
 ROUNDING = 1e-6
@@ -86,7 +87,7 @@ class PrincipalComponents:
 
     def __call__(self, features: Features) -> Float[np.ndarray, "samples dimensions"]:
         """Project samples."""
-        scaled = self.scaling.of_fold(features, 0)
+        scaled = self.scaling.scale_for(0, features)
         return (scaled - self.mean) @ self.components.T / self.divisor
 
     def get_weights(self) -> dict[str, np.ndarray]:
@@ -119,7 +120,7 @@ class PrincipalComponentsLearner:
         learned = []
         for number, split in enumerate(splits, start=1):
             scaling = FeatureScaling.standard(features, [split], self.clip)
-            training = scaling.of_fold(features[split[0]], 0)
+            training = scaling.scale_for(0, features[split[0]])
             pca = PCA(min(self.dimensions, *training.shape), random_state=self.seed)
             # Of equal samples the shares of the variance, which are not needed, are 0 / 0.
             with np.errstate(invalid="ignore"):

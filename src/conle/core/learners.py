@@ -1,9 +1,7 @@
-"""A learner of label distributions: from features alone to the distribution of a new sample.
+"""A learner of label distributions, which predicts them from features alone.
 
-Label enhancement exists for such learners: what it recovers is what they are trained on.
+Label enhancement serves such learners: they are trained on the distributions that it recovers.
 """
-
-from typing import Self
 
 import numpy as np
 from jaxtyping import Float
@@ -35,7 +33,7 @@ class SABFGS(Hyperparameters):
     iterations: PositiveInt = 500
     """Largest number of iterations of L-BFGS."""
 
-    def fit(self, features: ArrayLike, distributions: ArrayLike) -> Self:
+    def fit(self, features: ArrayLike, distributions: ArrayLike) -> "SABFGS":
         """Learn from features (samples x features) and distributions (samples x labels).
 
         Raises:

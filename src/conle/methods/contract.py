@@ -12,7 +12,7 @@ transductive one works in `_fit_transform`. Learned attributes end in `_`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -26,6 +26,8 @@ Features = Float[np.ndarray, "samples features"]
 LogicalLabels = Float[np.ndarray, "samples labels"]
 Recovered = Float[np.ndarray, "samples labels"]
 Rows = Int[np.ndarray, " rows"]
+# Not typing.Self, which beartype does not check in a decorated method.
+Enhancer = TypeVar("Enhancer", bound="LabelEnhancer")
 # The training rows and the test rows.
 Split = tuple[Rows, Rows]
 
@@ -79,7 +81,7 @@ class LabelEnhancer(Hyperparameters, ABC):
 
     inductive: ClassVar[bool]
 
-    def fit(self, features: ArrayLike, logical_labels: ArrayLike) -> Self:
+    def fit(self: Enhancer, features: ArrayLike, logical_labels: ArrayLike) -> Enhancer:
         """Learn from features and logical labels. A second call starts anew.
 
         Args:
@@ -224,7 +226,9 @@ class InductiveEnhancer(LabelEnhancer):
         check_is_fitted(self, "n_features_in_")
         return self._get_weights()
 
-    def set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> Self:
+    def set_weights(
+        self: Enhancer, weights: Mapping[str, np.ndarray], features: int, labels: int
+    ) -> Enhancer:
         """Restore a fit: `transform` then recovers as the enhancer that had the weights.
 
         Args:

@@ -14,7 +14,7 @@ from conle.core.hyperparameters import (
     PositiveInt,
 )
 from conle.methods.contract import Features, LogicalLabels, Recovered, TransductiveEnhancer
-from conle.methods.geometry import kept_by_content, standardised
+from conle.methods.geometry import cached_by_content, standardised
 from conle.methods.graph_regression import kernel_design, regress
 
 
@@ -58,7 +58,7 @@ class GLLE(TransductiveEnhancer):
         )
 
 
-@kept_by_content(most=8)
+@cached_by_content(maxsize=8)
 def graph_laplacian(features: Features, neighbours: int, sigma: float) -> scipy.sparse.csr_array:
     """Laplacian of the symmetrised graph of nearest neighbours.
 

@@ -17,7 +17,7 @@ from conle.core.hyperparameters import (
     PositiveInt,
 )
 from conle.methods.contract import Features, LogicalLabels, Recovered, TransductiveEnhancer
-from conle.methods.geometry import kept_by_content, standardised
+from conle.methods.geometry import cached_by_content, standardised
 from conle.methods.graph_regression import kernel_design, regress
 
 Basis = Float[np.ndarray, "samples rank"]
@@ -79,7 +79,7 @@ class LESC(TransductiveEnhancer):
         )
 
 
-@kept_by_content(most=1)
+@cached_by_content(maxsize=1)
 def low_rank_representation(
     features: Features, beta: float, iterations: int, penalty: float, penalty_growth: float
 ) -> tuple[Basis, Coefficients, float]:

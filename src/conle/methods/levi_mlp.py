@@ -68,12 +68,22 @@ class LEVINetworks(nn.Module):
     def decode(
         self, z: Float[Tensor, "folds batch latent"], dropout: "Dropout | None" = None
     ) -> Float[Tensor, "folds batch features"]:
-        """The reconstructed features."""
+        """Reconstruct the features from z."""
         return self.features(_hidden(self.decoder, z, dropout))
 
 
 class Dropout:
-    """Dropout and noise from generators of each fold's own, whatever the other folds draw."""
+    """Dropout and noise from one generator per fold.
+
+    The draws of a fold do not depend on the other folds.
+
+    Args:
+        rate: share of units set to zero.
+        generators: one per fold.
+        counts: number of samples of each fold, without padding.
+        width: number of rows of a batch, with padding.
+        device: device of the batch.
+    """
 
     def __init__(
         self,
@@ -87,11 +97,14 @@ class Dropout:
         self.width, self.device = width, device
 
     def relu(self, x: Float[Tensor, "folds batch units"]) -> Float[Tensor, "folds batch units"]:
-        """Rectify, set a share of the units (to 16 bits) to zero, and scale the others up."""
+        """Rectify, set a share of the units to zero, and scale the others up.
+
+        The share is rounded to 16 bits.
+        """
         if self.rate == 0:
             return x.relu()
         units, lowest = x.shape[-1], torch.iinfo(torch.int64).min
-        # Four units for each number drawn: with one for each, drawing takes a tenth of the time.
+        # One number is drawn for four units; one number for each unit takes ten times as long.
         drawn = torch.zeros(len(x), -(-self.width * units // 4), dtype=torch.int64)
         for fold, (generator, count) in enumerate(zip(self.generators, self.counts, strict=True)):
             drawn[fold, : -(-count * units // 4)].random_(lowest, None, generator=generator)
@@ -202,7 +215,7 @@ class LEVIMLP(BatchedEnhancer):
 
 
 def _label_logits(z: Tensor, logical_labels: Tensor) -> Float[Tensor, "folds batch labels"]:
-    """The last c coordinates of z."""
+    """The last c coordinates of z, which are the logits of the labels."""
     return z[..., -logical_labels.shape[-1] :]
 
 

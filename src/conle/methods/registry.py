@@ -151,15 +151,13 @@ RUN_SETTINGS = ("threshold", "device", "seed")
 DATASET_SETTINGS = ("degree_floor",)
 
 
-def make_enhancer(
-    name: str, hyperparameters: Mapping[str, Any] | None = None, **run_settings: Any
-) -> LabelEnhancer:
+def make_enhancer(name: str, hyperparameters: Any = None, **run_settings: Any) -> LabelEnhancer:
     """Make the unfitted enhancer of a name.
 
     Args:
         name: a key of `METHODS`.
-        hyperparameters: the block of the method; its defaults where it is left out. The block may
-            hold a seed, device or threshold of the method's own.
+        hyperparameters: the block of the method, a mapping as read from YAML; None for the
+            defaults. The block may hold a seed, device or threshold of the method's own.
         run_settings: settings of the whole run (seed, device, threshold) and of the dataset
             (degree_floor); a method takes those that it has.
 
@@ -167,7 +165,8 @@ def make_enhancer(
         The enhancer, its hyperparameters checked.
 
     Raises:
-        ValueError: the method or a hyperparameter is unknown, or a value is out of its range.
+        ValueError: the method or a hyperparameter is unknown, a value is out of its range, or the
+            block is not a mapping.
     """
     if name not in METHODS:
         raise ValueError(f"there is no method {name!r}{suggestion(name, METHODS)}")

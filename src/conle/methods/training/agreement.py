@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from conle.methods.contract import Curves
+from conle.methods.training.loop import CurvesOfFolds
 
 
 def binarises_to(
@@ -80,7 +80,7 @@ class BestWeights:
         self._networks.load_state_dict(self._kept)
         return int(never.sum())
 
-    def curves(self) -> Curves:
+    def curves(self) -> CurvesOfFolds:
         """The agreement of each fold at its checks, folds x checks."""
         reached = torch.stack(self._agreements, dim=-1).cpu().numpy()
         return {"agreement": (np.array(self._steps), reached)}

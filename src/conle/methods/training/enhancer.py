@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from conle.methods.contract import (
@@ -104,8 +105,8 @@ class BatchedEnhancer(InductiveEnhancer):
 
     def recover_folds(
         self,
-        features: Features,
-        logical_labels: LogicalLabels,
+        features: ArrayLike,
+        logical_labels: ArrayLike,
         splits: Sequence[Split],
         on_progress: ProgressCallback | None = None,
     ) -> FoldRecovery:

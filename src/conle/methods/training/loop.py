@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from conle.methods.contract import Curves, DivergenceError, Recovered, Split
+from conle.methods.contract import DivergenceError, Recovered, Split
 from conle.methods.training.batches import Batch, on_device
 from conle.methods.training.cuda_graphs import CUDAGraphStep
 from conle.methods.training.samples import Samples
 
+# As `Curves` of the contract, for all folds of a chunk.
+CurvesOfFolds = dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, "folds steps"]]]
 ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 # Gives "loss" and its terms for the networks, a batch, and the generators of each fold's noise.
 Objective = Callable[[nn.Module, Samples, Sequence[torch.Generator]], ObjectiveTerms]
@@ -43,7 +45,7 @@ class TrainingLoop:
     steps: int
     generators: Sequence[torch.Generator]
     on_step: Callable[[], None]
-    curves: Curves = field(default_factory=dict)
+    curves: CurvesOfFolds = field(default_factory=dict)
     snapshots: list[dict[int, Recovered]] = field(init=False)
 
     def __post_init__(self) -> None:

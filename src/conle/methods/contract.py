@@ -12,7 +12,7 @@ transductive one works in `_fit_transform`. Learned attributes end in `_`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -25,7 +25,10 @@ from conle.core.hyperparameters import Hyperparameters
 Features = Float[np.ndarray, "samples features"]
 LogicalLabels = Float[np.ndarray, "samples labels"]
 Recovered = Float[np.ndarray, "samples labels"]
-Rows = Int[np.ndarray, " rows"]
+# Recovered rows of a fold; folds may differ in their number.
+TestRows = Float[np.ndarray, "_ labels"]
+# Numbers of rows; any two may differ in length.
+Rows = Int[np.ndarray, " _"]
 # Not typing.Self, which beartype does not check in a decorated method.
 Enhancer = TypeVar("Enhancer", bound="LabelEnhancer")
 # The training rows and the test rows.
@@ -35,10 +38,18 @@ Split = tuple[Rows, Rows]
 LARGEST_FEATURE = 1e100
 
 # Quantities followed in training, by name: the steps at which each was taken, and its values.
-Curves = dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, " steps"]]]
+Curves = dict[str, tuple[Int[np.ndarray, " _"], Float[np.ndarray, " _"]]]
 
 # Called with the work done, the whole work, and a few words on where it stands.
 ProgressCallback = Callable[[int, int, str], None]
+
+
+@runtime_checkable
+class Table(Protocol):
+    """A pandas table, described without importing pandas."""
+
+    index: Any
+    columns: Any
 
 
 @dataclass(frozen=True)
@@ -55,10 +66,10 @@ class FoldRecovery:
             empty for methods that take none.
     """
 
-    recovered: list[Recovered]
+    recovered: list[TestRows]
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     curves: list[Curves] = field(default_factory=list)
-    snapshots: list[dict[int, Recovered]] = field(default_factory=list)
+    snapshots: list[dict[int, TestRows]] = field(default_factory=list)
 
 
 class DivergenceError(ArithmeticError):
@@ -105,11 +116,11 @@ class LabelEnhancer(Hyperparameters, ABC):
         return self
 
     @abstractmethod
-    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Recover the label distributions of any samples from their features and logical labels."""
 
     @abstractmethod
-    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Fit to samples and recover their distributions."""
 
     def recover_folds(
@@ -143,7 +154,7 @@ class LabelEnhancer(Hyperparameters, ABC):
                 on_progress(number, len(splits), f"fit {number} of {len(splits)}")
         return FoldRecovery(recovered)
 
-    def _refuse_not_finite(self, recovered: Recovered) -> None:
+    def _refuse_not_finite(self, recovered: Float[np.ndarray, "*folds samples labels"]) -> None:
         """Raise DivergenceError where a recovered value is not a finite number."""
         if not np.isfinite(recovered).all():
             raise DivergenceError(
@@ -161,7 +172,7 @@ class LabelEnhancer(Hyperparameters, ABC):
     @abstractmethod
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> Recovered:
+    ) -> TestRows:
         """Fit to some rows and recover others."""
 
 
@@ -170,7 +181,7 @@ class InductiveEnhancer(LabelEnhancer):
 
     inductive: ClassVar[bool] = True
 
-    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Recover the label distributions of any samples from their features and logical labels.
 
         Args:
@@ -191,13 +202,13 @@ class InductiveEnhancer(LabelEnhancer):
         self._refuse_not_finite(recovered)
         return _named_as(recovered, logical_labels)
 
-    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Fit to samples and recover their distributions; see `fit` and `transform`."""
         return self.fit(features, logical_labels).transform(features, logical_labels)
 
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> Recovered:
+    ) -> TestRows:
         self.fit(features[training], logical_labels[training])
         return self.transform(features[test], logical_labels[test])
 
@@ -264,7 +275,7 @@ class TransductiveEnhancer(LabelEnhancer):
 
     inductive: ClassVar[bool] = False
 
-    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Refuse: a transductive method recovers only the samples it is fitted to.
 
         Raises:
@@ -275,7 +286,7 @@ class TransductiveEnhancer(LabelEnhancer):
             "and no others. Use fit_transform(features, logical_labels)."
         )
 
-    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Fit to samples and recover their distributions; see `fit`."""
         recovered = self.fit(features, logical_labels).recovered_.copy()
         return _named_as(recovered, logical_labels)
@@ -287,7 +298,7 @@ class TransductiveEnhancer(LabelEnhancer):
 
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> Recovered:
+    ) -> TestRows:
         if not np.isin(test, training).all():
             raise TypeError(
                 f"{type(self).__name__} is transductive: it recovers only the rows it is fitted "
@@ -341,13 +352,8 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
     return features, logical_labels
 
 
-def _is_table(values: object) -> bool:
-    """Whether the values are a pandas table (without importing pandas)."""
-    return hasattr(values, "index") and hasattr(values, "columns")
-
-
 def _check_indices(features: ArrayLike, logical_labels: ArrayLike) -> None:
-    if not _is_table(features) or not _is_table(logical_labels):
+    if not isinstance(features, Table) or not isinstance(logical_labels, Table):
         return
     if len(features) == len(logical_labels) and not features.index.equals(logical_labels.index):
         row = int((features.index != logical_labels.index).argmax())
@@ -357,9 +363,9 @@ def _check_indices(features: ArrayLike, logical_labels: ArrayLike) -> None:
         )
 
 
-def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered:
+def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered | Table:
     """Give the result the index and columns of logical labels in a pandas table."""
-    if not _is_table(logical_labels):
+    if not isinstance(logical_labels, Table):
         return recovered
     return type(logical_labels)(
         recovered, index=logical_labels.index, columns=logical_labels.columns

@@ -38,7 +38,7 @@ def cached_by_content(
         lock = threading.Lock()
 
         @wraps(function)
-        def cached(features: Features, *settings: float) -> Result:
+        def cached(features: Features, *settings: float | int) -> Result:
             features = np.ascontiguousarray(features)
             content = hashlib.blake2b(features, digest_size=32).digest()
             key = (content, features.shape, settings)

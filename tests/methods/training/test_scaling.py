@@ -8,7 +8,7 @@ CPU = torch.device("cpu")
 
 def test_standard_scaling_takes_its_statistics_from_the_training_rows():
     features = np.array([[1.0, 5.0], [3.0, 5.0], [100.0, 6.0]])
-    splits = [(np.array([0, 1]), np.array([2])), (np.array([0, 1, 2]), np.array([]))]
+    splits = [(np.array([0, 1]), np.array([2])), (np.array([0, 1, 2]), np.array([], dtype=int))]
     standardised = FeatureScaling.standard(features, splits, clip=5.0).apply(features, CPU).numpy()
     # Mean 2, standard deviation 1; the test row is clipped, the constant column is zero.
     np.testing.assert_allclose(standardised[0], [[-1, 0], [1, 0], [5, 0]])

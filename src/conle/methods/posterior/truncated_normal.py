@@ -13,7 +13,7 @@ NEWTON_STEPS = 3
 
 def truncated_normal(
     mean: Float[Tensor, "*shape"],
-    deviation: Float[Tensor, "*shape"],
+    deviation: Float[Tensor, "*#shape"],
     low: Float[Tensor, "*shape"],
     high: Float[Tensor, "*shape"],
     uniform: Float[Tensor, "*shape"],

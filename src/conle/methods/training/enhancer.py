@@ -26,6 +26,7 @@ from conle.methods.contract import (
     Recovered,
     Rows,
     Split,
+    TestRows,
     check_inputs,
 )
 from conle.methods.seeds import fold_seeds, spawned
@@ -45,10 +46,10 @@ from conle.methods.training.scheduling import (
 
 @dataclass(frozen=True)
 class _TrainedFold:
-    recovered: Recovered
+    recovered: TestRows
     weights: dict[str, np.ndarray]
     curves: Curves
-    snapshots: dict[int, Recovered]
+    snapshots: dict[int, TestRows]
 
 
 class BatchedEnhancer(InductiveEnhancer):

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from conle.methods.contract import DivergenceError, Recovered, Split
+from conle.methods.contract import DivergenceError, Split, TestRows
 from conle.methods.training.batches import Batch, on_device
 from conle.methods.training.cuda_graphs import CUDAGraphStep
 from conle.methods.training.samples import Samples
 
 # As `Curves` of the contract, for all folds of a chunk.
-CurvesOfFolds = dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, "folds steps"]]]
+CurvesOfFolds = dict[str, tuple[Int[np.ndarray, " _"], Float[np.ndarray, "folds _"]]]
 ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 # Gives "loss" and its terms for the networks, a batch, and the generators of each fold's noise.
 Objective = Callable[[nn.Module, Samples, Sequence[torch.Generator]], ObjectiveTerms]
@@ -46,7 +46,7 @@ class TrainingLoop:
     generators: Sequence[torch.Generator]
     on_step: Callable[[], None]
     curves: CurvesOfFolds = field(default_factory=dict)
-    snapshots: list[dict[int, Recovered]] = field(init=False)
+    snapshots: list[dict[int, TestRows]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Start without snapshots."""

@@ -84,15 +84,15 @@ class Samples:
         """The batch with the given rows of each fold; the samples are those of a whole dataset."""
         folds, samples = self.features.shape[:2]
         row_in_all = rows + samples * torch.arange(folds, device=rows.device)[:, None]
-
-        def taken(table: Tensor, numbers: Tensor) -> Tensor:
-            # On a CPU, in a fifth of the time that table[numbers] takes.
-            return table.index_select(0, numbers.flatten()).unflatten(0, rows.shape)
-
         return Samples(
-            taken(self.features.flatten(0, 1), row_in_all),
-            taken(self.logical_labels[0], rows),
+            _take_rows(self.features.flatten(0, 1), row_in_all),
+            _take_rows(self.logical_labels[0], rows),
             present,
             self.patterns,
-            None if self.pattern is None else taken(self.pattern[0], rows),
+            None if self.pattern is None else _take_rows(self.pattern[0], rows),
         )
+
+
+def _take_rows(table: Tensor, numbers: Int[Tensor, "folds batch"]) -> Tensor:
+    """table[numbers], on a CPU in a fifth of the time."""
+    return table.index_select(0, numbers.flatten()).unflatten(0, numbers.shape)

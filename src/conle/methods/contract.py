@@ -26,8 +26,8 @@ Features = Float[np.ndarray, "samples features"]
 LogicalLabels = Float[np.ndarray, "samples labels"]
 Recovered = Float[np.ndarray, "samples labels"]
 # Recovered rows of a fold; folds may differ in their number.
-TestRows = Float[np.ndarray, "_ labels"]
-# Numbers of rows; any two may differ in length.
+RecoveredRows = Float[np.ndarray, "_ labels"]
+# Row numbers; any two arrays may differ in length.
 Rows = Int[np.ndarray, " _"]
 # Not typing.Self, which beartype does not check in a decorated method.
 Enhancer = TypeVar("Enhancer", bound="LabelEnhancer")
@@ -66,10 +66,10 @@ class FoldRecovery:
             empty for methods that take none.
     """
 
-    recovered: list[TestRows]
+    recovered: list[RecoveredRows]
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     curves: list[Curves] = field(default_factory=list)
-    snapshots: list[dict[int, TestRows]] = field(default_factory=list)
+    snapshots: list[dict[int, RecoveredRows]] = field(default_factory=list)
 
 
 class DivergenceError(ArithmeticError):
@@ -172,7 +172,7 @@ class LabelEnhancer(Hyperparameters, ABC):
     @abstractmethod
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> TestRows:
+    ) -> RecoveredRows:
         """Fit to some rows and recover others."""
 
 
@@ -208,7 +208,7 @@ class InductiveEnhancer(LabelEnhancer):
 
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> TestRows:
+    ) -> RecoveredRows:
         self.fit(features[training], logical_labels[training])
         return self.transform(features[test], logical_labels[test])
 
@@ -298,7 +298,7 @@ class TransductiveEnhancer(LabelEnhancer):
 
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> TestRows:
+    ) -> RecoveredRows:
         if not np.isin(test, training).all():
             raise TypeError(
                 f"{type(self).__name__} is transductive: it recovers only the rows it is fitted "

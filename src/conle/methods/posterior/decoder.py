@@ -36,9 +36,9 @@ from conle.methods.contract import (
     NotApplicableError,
     ProgressCallback,
     Recovered,
+    RecoveredRows,
     Rows,
     Split,
-    TestRows,
     check_inputs,
 )
 from conle.methods.posterior.inference import Draw, Inference, with_intercept
@@ -151,7 +151,7 @@ class PosteriorDecoder(InductiveEnhancer):
         representations = self._learner()(features, logical_labels, splits, learning)
         seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, len(splits))]
 
-        def recover(chunk: Rows) -> dict[int, TestRows]:
+        def recover(chunk: Rows) -> dict[int, RecoveredRows]:
             training = [splits[fold][0] for fold in chunk]
             test = [splits[fold][1] for fold in chunk]
 
@@ -178,7 +178,7 @@ class PosteriorDecoder(InductiveEnhancer):
                 means = self._normalised(inference.mean(draws))
             return dict(zip(chunk.tolist(), means, strict=True))
 
-        recovered: dict[int, TestRows] = {}
+        recovered: dict[int, RecoveredRows] = {}
         chunks = list(self._chunks(splits))
         for part in on_all_cores(recover, chunks, inference.device, counter.stop):
             recovered |= part

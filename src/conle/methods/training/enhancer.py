@@ -24,9 +24,9 @@ from conle.methods.contract import (
     LogicalLabels,
     ProgressCallback,
     Recovered,
+    RecoveredRows,
     Rows,
     Split,
-    TestRows,
     check_inputs,
 )
 from conle.methods.seeds import fold_seeds, spawned
@@ -46,10 +46,10 @@ from conle.methods.training.scheduling import (
 
 @dataclass(frozen=True)
 class _TrainedFold:
-    recovered: TestRows
+    recovered: RecoveredRows
     weights: dict[str, np.ndarray]
     curves: Curves
-    snapshots: dict[int, TestRows]
+    snapshots: dict[int, RecoveredRows]
 
 
 class BatchedEnhancer(InductiveEnhancer):

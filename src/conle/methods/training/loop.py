@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from conle.methods.contract import DivergenceError, Split, TestRows
+from conle.methods.contract import DivergenceError, RecoveredRows, Split
 from conle.methods.training.batches import Batch, on_device
 from conle.methods.training.cuda_graphs import CUDAGraphStep
 from conle.methods.training.samples import Samples
@@ -46,7 +46,7 @@ class TrainingLoop:
     generators: Sequence[torch.Generator]
     on_step: Callable[[], None]
     curves: CurvesOfFolds = field(default_factory=dict)
-    snapshots: list[dict[int, TestRows]] = field(init=False)
+    snapshots: list[dict[int, RecoveredRows]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Start without snapshots."""

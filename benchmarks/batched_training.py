@@ -19,14 +19,14 @@ from sklearn.model_selection import RepeatedKFold
 
 from conle.core.binarisation import binarise
 from conle.methods.conle import ConLE
-from conle.methods.training import batched
+from conle.methods.training import scheduling
 
 STEPS = 20
 FOLDS_AT_ONCE = (1, 10, 25, 50)
 
 
 def seconds(features, logical_labels, splits, folds_at_once):
-    batched.CHUNK_FOLDS_ON_CPU = folds_at_once
+    scheduling.CHUNK_FOLDS_ON_CPU = folds_at_once
     taken = []
     for steps in (STEPS, 2 * STEPS):
         enhancer = ConLE(steps=steps, stopping="fixed", device="cpu")

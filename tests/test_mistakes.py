@@ -155,8 +155,8 @@ PARAMETERS = {
     "device=tpu": "device 'tpu' cannot be used on this machine",
     "conle=3": "must be a block of hyperparameters",
     "conle.step=3": "conle has no hyperparameter 'step'; did you mean 'steps'?",
-    "conle.learning_rate=0": "'learning_rate' parameter of ConLE must be",
-    "conle.hidden=wide": "'hidden' parameter of ConLE must be",
+    "conle.learning_rate=0": "ConLE: learning_rate must be greater than 0, not 0",
+    "conle.hidden=wide": "ConLE: hidden must be a valid integer, not 'wide'",
     "fetch_from=https://me:secret@example.org/data": "an address must not hold a password",
 }
 OWN_DATA = {

@@ -13,7 +13,7 @@ from typing import Any
 def _classes() -> dict[str, Any]:
     from conle.methods.registry import METHODS
 
-    return {method.path.split(":")[1]: method for method in METHODS.values()}
+    return {method.class_name: method for method in METHODS.values()}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,11 +4,12 @@ import torch
 from torch import nn
 
 from conle.core.binarisation import binarise
-from conle.methods.conle import ConLE, binarises_to
+from conle.methods.conle import ConLE
 from conle.methods.contract import DivergenceError
 from conle.methods.levi_mlp import LEVIMLP
 from conle.methods.losses import contrastive_loss, distance_loss, threshold_loss
-from conle.methods.training import batched
+from conle.methods.training import scheduling
+from conle.methods.training.samples import Samples
 
 
 def splits_of(samples, folds):
@@ -22,7 +23,7 @@ def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
     enhancer = ConLE(steps=100, stopping="fixed", batch_size=16, device="cpu")
     splits = splits_of(61, 4)
     together = enhancer.recover_folds(features, logical_labels, splits)
-    monkeypatch.setattr(batched, "CHUNK_FOLDS_ON_CPU", 1)
+    monkeypatch.setattr(scheduling, "CHUNK_FOLDS_ON_CPU", 1)
     alone = enhancer.recover_folds(features, logical_labels, splits)
     for name, weights in together.weights.items():
         np.testing.assert_allclose(weights, alone.weights[name], atol=1e-5, err_msg=name)
@@ -38,7 +39,7 @@ def test_training_is_that_of_plain_networks(samples, patterns):
         # Sixty samples with sixty different logical labels.
         logical_labels = (np.arange(1, 61)[:, None] >> np.arange(6)) % 2.0
     labels = logical_labels.shape[1]
-    whole = batched.Samples.of_dataset(torch.zeros(1, 60, 5), logical_labels, 60)
+    whole = Samples.of_dataset(torch.zeros(1, 60, 5), logical_labels, 60)
     assert (whole.pattern is not None) == (patterns == "shared")
     steps = 100
     fit = {"stopping": "fixed", "batch_size": 60, "device": "cpu"}
@@ -198,37 +199,23 @@ def test_loss_falls(samples):
     assert values[-1] < values[0] - 1
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7])
-def test_binarises_to_agrees_with_binarise(threshold):
-    generator = np.random.default_rng(0)
-    distributions = generator.dirichlet(np.ones(4), size=2000)
-    logical_labels = binarise(distributions, threshold)
-    # Half of the rows get labels that some other row has.
-    logical_labels[::2] = logical_labels[generator.permutation(2000)[::2]]
-    expected = (binarise(distributions, threshold) == logical_labels).all(axis=1)
-    assert 0.5 < expected.mean() < 0.9
-    found = binarises_to(
-        torch.from_numpy(distributions), torch.from_numpy(logical_labels).double(), threshold
-    )
-    assert found.tolist() == expected.tolist()
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"learning_rate": 0}, "'learning_rate' parameter of ConLE must be a float in the range"),
-        ({"learning_rate": "fast"}, "Got 'fast' instead"),
-        ({"lambda1": -1}, "'lambda1'"),
-        ({"momentum": 1.0}, "'momentum'"),
-        ({"threshold": 1.0}, "'threshold'"),
-        ({"temperature": 0.001}, "'temperature'"),
-        ({"reading": "twice"}, "'reading'"),
-        ({"stopping": "early"}, "'stopping'"),
-        ({"reduction": "max"}, "'reduction'"),
+        ({"learning_rate": 0}, "ConLE: learning_rate must be greater than 0, not 0$"),
+        ({"learning_rate": "fast"}, "ConLE: learning_rate must be a valid number, not 'fast'$"),
+        ({"lambda1": -1}, "lambda1 must be greater than or equal to 0, not -1"),
+        ({"momentum": 1.0}, r"momentum must be less than 1, not 1\.0"),
+        ({"threshold": 1.0}, r"threshold must be less than 1, not 1\.0"),
+        ({"temperature": 0.001}, r"temperature must be greater than or equal to 0\.02, not 0\.001"),
+        ({"reading": "twice"}, "reading must be 'raw', 'softmax' or 'double', not 'twice'"),
+        ({"stopping": "early"}, "stopping must be 'agreement' or 'fixed', not 'early'"),
+        ({"reduction": "max"}, "reduction must be 'mean' or 'sum', not 'max'"),
+        ({"hidden": 0, "steps": 2.5}, "hidden must .*, not 0; steps must be a valid integer"),
         ({"steps": 5, "check_every": 10}, "must not exceed steps"),
         ({"epochs": 5}, r"5 epochs of 60 training rows are 5 steps, fewer than check_every \(10\)"),
         ({"device": "tpu"}, "cannot be used on this machine"),
-        ({"seed": -1}, "'seed'"),
+        ({"seed": -1}, "seed must be greater than or equal to 0, not -1"),
     ],
 )
 def test_hyperparameters_out_of_range(samples, parameters, message):

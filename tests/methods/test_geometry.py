@@ -7,18 +7,18 @@ from scipy.spatial.distance import pdist, squareform
 
 from conle.methods.geometry import (
     as_distributions,
+    cached_by_content,
     distances,
     gaussian,
-    kept_by_content,
     raw_distances,
     standardised,
 )
 
 
-def test_results_are_kept_by_content():
+def test_results_are_cached_by_content():
     calls = []
 
-    @kept_by_content(most=2)
+    @cached_by_content(maxsize=2)
     def total(features, factor):
         calls.append(factor)
         return features.sum() * factor
@@ -36,7 +36,7 @@ def test_threads_may_share_what_is_kept():
     """With room for one result and two matrices, each thread gets its own."""
     calls = []
 
-    @kept_by_content(most=1)
+    @cached_by_content(maxsize=1)
     def total(features):
         calls.append(None)
         return features.sum()

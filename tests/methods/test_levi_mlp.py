@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from conle.methods.levi_mlp import LEVIMLP, Dropout
-from conle.methods.training import batched
+from conle.methods.training import scheduling
 
 
 def splits_of(samples, folds):
@@ -61,7 +61,7 @@ def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
     enhancer = LEVIMLP(epochs=25, batch_size=16, device="cpu")
     splits = splits_of(61, 4)
     together = enhancer.recover_folds(features, logical_labels, splits)
-    monkeypatch.setattr(batched, "CHUNK_FOLDS_ON_CPU", 1)
+    monkeypatch.setattr(scheduling, "CHUNK_FOLDS_ON_CPU", 1)
     alone = enhancer.recover_folds(features, logical_labels, splits)
     for ours, theirs in zip(together.recovered, alone.recovered, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)

@@ -4,11 +4,17 @@ import pytest
 import torch
 
 from conle.methods.losses import contrastive_loss, distance_loss, threshold_loss
+from conle.methods.training.fused_contrast import fused_contrastive_loss
 
 # Cosines of these are 0 or 1, so that the loss can be written down.
 Z = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 Q = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
 E = math.e
+
+# The formula, and what ConLE is trained with.
+both_contrastive_losses = pytest.mark.parametrize(
+    "contrastive_loss", [contrastive_loss, fused_contrastive_loss]
+)
 
 RECOVERED = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.4, 0.3, 0.3]])
 LABELS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
@@ -22,7 +28,8 @@ def padded(tensor):
 PRESENT = torch.tensor([True, True, True, False, False])
 
 
-def test_contrastive_loss_of_a_batch_of_three():
+@both_contrastive_losses
+def test_contrastive_loss_of_a_batch_of_three(contrastive_loss):
     """At tau = 1, per sample: log of the sum over both other samples, minus h(Z_m, Q_m)."""
     l_z = [math.log(2 + 2 * E) - 1, math.log(3 + E), math.log(1 + 3 * E)]
     l_q = [math.log(2 + 2 * E) - 1, math.log(1 + 3 * E), math.log(3 + E)]
@@ -30,14 +37,16 @@ def test_contrastive_loss_of_a_batch_of_three():
     assert contrastive_loss(Z, Q, temperature=1.0).item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_contrastive_loss_divides_cosines_by_the_temperature():
+@both_contrastive_losses
+def test_contrastive_loss_divides_cosines_by_the_temperature(contrastive_loss):
     """Two samples at right angles, tau = 0.5: log(1 + 1) - 2 for each of l_Z and l_Q."""
     z = torch.eye(2)
     expected = 2 * (math.log(2) - 2)
     assert contrastive_loss(z, z, temperature=0.5).item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_contrastive_loss_is_the_written_formula_on_random_batches():
+@both_contrastive_losses
+def test_contrastive_loss_is_the_written_formula_on_random_batches(contrastive_loss):
     generator = torch.Generator().manual_seed(0)
     z, q = torch.randn(2, 6, 4, generator=generator, dtype=torch.float64)
     tau = 0.5
@@ -53,8 +62,9 @@ def test_contrastive_loss_is_the_written_formula_on_random_batches():
     assert contrastive_loss(z, q, tau).item() == pytest.approx(total / 6, rel=1e-12)
 
 
+@both_contrastive_losses
 @pytest.mark.parametrize("present", [None, [[True] * 5, [True, False, True, True, False]]])
-def test_gradient_of_the_contrastive_loss(present):
+def test_gradient_of_the_contrastive_loss(contrastive_loss, present):
     generator = torch.Generator().manual_seed(1)
     z, q = torch.randn(2, 2, 5, 3, generator=generator, dtype=torch.float64)
     mask = None if present is None else torch.tensor(present)
@@ -84,8 +94,8 @@ def test_contrastive_loss_of_patterns_is_that_of_their_samples(patterns, padded,
 
     q_of_sample = q[torch.arange(3)[:, None], pattern]
     expected = of(contrastive_loss(z, q_of_sample, temperature, present))
-    exact = of(contrastive_loss(z, q, temperature, present, pattern))
-    rounded = of(contrastive_loss(z.float(), q.float(), temperature, present, pattern))
+    exact = of(fused_contrastive_loss(z, q, temperature, present, pattern))
+    rounded = of(fused_contrastive_loss(z.float(), q.float(), temperature, present, pattern))
     for ours, single, theirs in zip(exact, rounded, expected, strict=True):
         size = theirs.abs().max().item()
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-13 * size)
@@ -99,7 +109,7 @@ def test_contrastive_loss_of_two_samples_of_one_pattern():
     """
     z, q = torch.eye(2), torch.tensor([[2.0, 0.0]])
     expected = (2 * (math.log(1 + E) - 1) + math.log(2) + math.log(2 * E)) / 2
-    loss = contrastive_loss(z, q, 1.0, pattern=torch.tensor([0, 0]))
+    loss = fused_contrastive_loss(z, q, 1.0, pattern=torch.tensor([0, 0]))
     assert loss.item() == pytest.approx(expected, rel=1e-6)
 
 
@@ -109,16 +119,18 @@ def test_padding_has_no_gradient_at_the_smallest_temperature(pattern):
     z = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], requires_grad=True)
     q = torch.tensor([[0.0, 1.0], [-1.0, 0.0], [0.0, 1.0]])
     present = torch.tensor([True, True, False])
-    contrastive_loss(z, q, 0.02, present, pattern).backward()
+    fused_contrastive_loss(z, q, 0.02, present, pattern).backward()
     assert torch.isfinite(z.grad).all()
     assert z.grad[2].tolist() == [0, 0]
 
 
-def test_contrastive_loss_exchanges_z_and_q():
+@both_contrastive_losses
+def test_contrastive_loss_exchanges_z_and_q(contrastive_loss):
     assert contrastive_loss(Z, Q).item() == pytest.approx(contrastive_loss(Q, Z).item())
 
 
-def test_contrastive_loss_of_one_sample_has_no_term():
+@both_contrastive_losses
+def test_contrastive_loss_of_one_sample_has_no_term(contrastive_loss):
     z = torch.ones(1, 3, requires_grad=True)
     loss = contrastive_loss(z, z * 2)
     loss.backward()
@@ -126,7 +138,8 @@ def test_contrastive_loss_of_one_sample_has_no_term():
     assert z.grad.tolist() == [[0, 0, 0]]
 
 
-def test_contrastive_loss_of_a_zero_row_is_finite():
+@both_contrastive_losses
+def test_contrastive_loss_of_a_zero_row_is_finite(contrastive_loss):
     z = Z.clone()
     z[1] = 0
     z.requires_grad_()
@@ -136,13 +149,15 @@ def test_contrastive_loss_of_a_zero_row_is_finite():
     assert torch.isfinite(z.grad).all()
 
 
+@both_contrastive_losses
 @pytest.mark.parametrize("temperature", [0.0, -1.0, 0.01, float("nan")])
-def test_contrastive_loss_refuses_a_temperature_it_cannot_take(temperature):
+def test_contrastive_loss_refuses_a_temperature_it_cannot_take(contrastive_loss, temperature):
     with pytest.raises(ValueError, match=r"at least 0\.02"):
         contrastive_loss(Z, Q, temperature)
 
 
-def test_contrastive_loss_at_its_smallest_temperature():
+@both_contrastive_losses
+def test_contrastive_loss_at_its_smallest_temperature(contrastive_loss):
     z = torch.tensor([[1.0, 0.0], [-1.0, 0.0]], requires_grad=True)
     loss = contrastive_loss(z, z.detach(), temperature=0.02)
     loss.backward()
@@ -182,6 +197,7 @@ def test_threshold_loss_of_all_or_no_relevant_labels(label):
 
 LOSSES = [
     pytest.param(contrastive_loss, (Z, Q), id="contrastive"),
+    pytest.param(fused_contrastive_loss, (Z, Q), id="contrastive-fused"),
     pytest.param(distance_loss, (RECOVERED, LABELS), id="distance"),
     pytest.param(
         lambda *arguments, **options: distance_loss(*arguments, reduction="sum", **options),
@@ -237,7 +253,7 @@ LABELS_OF_EDGES = {
 
 @pytest.mark.parametrize(
     ("loss", "labels"),
-    [(contrastive_loss, "mixed")]
+    [(contrastive_loss, "mixed"), (fused_contrastive_loss, "mixed")]
     + [(loss, labels) for loss in (distance_loss, threshold_loss) for labels in LABELS_OF_EDGES],
 )
 @pytest.mark.parametrize("edge", EDGES)
@@ -273,11 +289,12 @@ def test_gradient_of_the_threshold_loss(margin):
 def test_default_margin_and_temperature_are_those_documented():
     assert threshold_loss(RECOVERED[:1], LABELS[:1]).item() == pytest.approx(0)
     assert threshold_loss(RECOVERED[1:2], LABELS[1:2]).item() == pytest.approx(0.1)
-    assert contrastive_loss(Z, Q).item() == pytest.approx(contrastive_loss(Z, Q, 0.5).item())
+    for loss in (contrastive_loss, fused_contrastive_loss):
+        assert loss(Z, Q).item() == pytest.approx(loss(Z, Q, 0.5).item())
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
-@pytest.mark.parametrize("kind", ["contrastive", "distance", "threshold"])
+@pytest.mark.parametrize("kind", ["contrastive", "fused", "distance", "threshold"])
 def test_folds_with_other_numbers_of_samples(kind, reduction):
     """Each fold is what its own samples alone are, down to one."""
     if kind == "distance":
@@ -285,7 +302,11 @@ def test_folds_with_other_numbers_of_samples(kind, reduction):
         def loss(*batch, present=None):
             return distance_loss(*batch, reduction, present)
     else:
-        loss = {"contrastive": contrastive_loss, "threshold": threshold_loss}[kind]
+        loss = {
+            "contrastive": contrastive_loss,
+            "fused": fused_contrastive_loss,
+            "threshold": threshold_loss,
+        }[kind]
     generator = torch.Generator().manual_seed(4)
     first = torch.rand(4, 5, 3, generator=generator, dtype=torch.float64)
     second = (torch.rand(4, 5, 3, generator=generator) > 0.5).double()

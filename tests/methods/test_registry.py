@@ -1,19 +1,41 @@
+import subprocess
+import sys
+
 import pytest
 import yaml
 
 from conle.methods.contract import LabelEnhancer
-from conle.methods.registry import BASELINES, METHODS, REFERENCES, make_enhancer
+from conle.methods.registry import (
+    ABLATIONS,
+    BASELINES,
+    FLOORS,
+    METHODS,
+    POSTERIORS,
+    REFERENCES,
+    make_enhancer,
+)
+from conle.methods.training.enhancer import BatchedEnhancer
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_entries(name):
     assert issubclass(METHODS[name].enhancer_class, LabelEnhancer)
     assert METHODS[name].transductive != METHODS[name].enhancer_class.inductive
+    assert METHODS[name].trained == issubclass(METHODS[name].enhancer_class, BatchedEnhancer)
 
 
 def test_baselines_are_those_of_the_paper_and_what_was_added():
     assert BASELINES[:6] == ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
-    assert set(REFERENCES) <= set(METHODS)
+    assert ABLATIONS == ("conle_h", "conle_l")
+    assert POSTERIORS == ("conle_posterior", "posterior_pca", "posterior_featureless")
+    assert FLOORS == ("conle_posterior_floor", "conle_posterior_no_floor")
+    assert REFERENCES == ("uniform", "softmax_labels", "label_posterior")
+
+
+def test_the_registry_does_not_import_torch():
+    """Every kedro command imports it."""
+    command = "import sys, conle.methods.registry; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", command], check=True)
 
 
 def test_methods_take_the_settings_they_have():
@@ -57,7 +79,7 @@ def test_configured_values_are_those_of_the_classes(request):
 
 
 def test_values_are_checked_when_it_is_made():
-    with pytest.raises(ValueError, match="'steps'"):
+    with pytest.raises(ValueError, match="ConLE: steps must be greater than 0, not 0"):
         make_enhancer("conle", {"steps": 0})
 
 

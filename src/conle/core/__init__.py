@@ -1,1 +1,1 @@
-"""Measures, binarisation, learners and the Artificial dataset: plain NumPy."""
+"""Measures, binarisation, learners, hyperparameters and the Artificial dataset."""

@@ -12,8 +12,8 @@ def binarise(
 ) -> Int8[np.ndarray, "samples labels"]:
     """Mark the labels of a row relevant, largest degree first, until their mass exceeds T.
 
-    Ties keep the column order. The float64 values are taken as they are: renormalising or
-    rounding them first changes rows whose cumulative sum lies within rounding of T.
+    Ties keep the column order. The float64 values are used as they are: normalising or rounding
+    them first changes rows whose cumulative sum is within a rounding error of T.
 
     Args:
         label_distributions: rows are non-negative and sum to 1.

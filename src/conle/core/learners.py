@@ -1,56 +1,45 @@
-"""A learner of label distributions: from features alone to the distribution of a new sample.
+"""A learner of label distributions, which predicts them from features alone.
 
-Label enhancement exists for such learners: what it recovers is what they are trained on.
+Label enhancement serves such learners: they are trained on the distributions that it recovers.
 """
-
-from numbers import Integral, Real
-from typing import ClassVar, Self
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax, xlogy
-from sklearn.base import BaseEstimator
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import Interval
+
+from conle.core.hyperparameters import Hyperparameters, NonNegativeFloat, PositiveInt
 
 Distributions = Float[np.ndarray, "samples labels"]
 
 
-class SABFGS(BaseEstimator):
+class SABFGS(Hyperparameters):
     """The maximum entropy model p(y | x) = softmax(W' [1, x]), fitted by L-BFGS.
 
     Minimises the sum over the samples of KL(D || p) plus l2 |W|^2 / 2 without the intercepts. The
     features are standardised on the training rows.
 
-    Source: X. Geng, "Label distribution learning", TKDE 2016 (SA-BFGS); the penalty is ours, and
+    Source: X. Geng, "Label distribution learning", TKDE 2016 (SA-BFGS). The penalty is ours: it
     keeps weights finite where there are more features than samples.
-
-    Args:
-        l2: weight of the penalty; 1 is a standard normal prior.
-        iterations: of L-BFGS at most.
 
     Attributes:
         weights_: W, (1 + features) x labels.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "l2": [Interval(Real, 0, None, closed="left")],
-        "iterations": [Interval(Integral, 1, None, closed="left")],
-    }
+    l2: NonNegativeFloat = 1.0
+    """Weight of the penalty; 1 is a standard normal prior."""
+    iterations: PositiveInt = 500
+    """Largest number of iterations of L-BFGS."""
 
-    def __init__(self, *, l2: float = 1.0, iterations: int = 500) -> None:
-        self.l2 = l2
-        self.iterations = iterations
-
-    def fit(self, features: ArrayLike, distributions: ArrayLike) -> Self:
+    def fit(self, features: ArrayLike, distributions: ArrayLike) -> "SABFGS":
         """Learn from features (samples x features) and distributions (samples x labels).
 
         Raises:
             ValueError: a hyperparameter is out of its range, or shapes do not match.
         """
-        self._validate_params()
+        self.check_hyperparameters()
         D = np.asarray(distributions, dtype=np.float64)
         self._scaler = StandardScaler().fit(features)
         columns = self._columns(features)
@@ -79,7 +68,7 @@ class SABFGS(BaseEstimator):
         return self
 
     def predict(self, features: ArrayLike) -> Distributions:
-        """The distributions of samples."""
+        """Predict the distributions of samples, samples x labels, rows sum to 1."""
         return softmax(self._columns(features) @ self.weights_, axis=1)
 
     def _columns(self, features: ArrayLike) -> Float[np.ndarray, "samples columns"]:

@@ -1,11 +1,11 @@
-"""The measures of label enhancement: how far recovered distributions are from the true ones.
+"""The measures of label enhancement, which compare recovered distributions with the true ones.
 
 Every function takes two arrays of shape (samples, labels), the true and the recovered
 distributions, and returns one value per sample; `score` gives their means.
 
 Source: Geng, "Label distribution learning", TKDE 2016, Table 1; Wang et al., "Contrastive
 label enhancement", IJCAI 2023, Table 2. The latter prints Canberra with a square in the
-numerator; every published figure, its own included, is computed without it, as here.
+numerator; all published figures, its own included, are computed without it, as here.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
 Distributions = Float[np.ndarray, "samples labels"]
 PerSample = Float[np.ndarray, " samples"]
 
-# A recovered degree of exactly zero would make the divergence infinite: the denominator of
-# the ratio inside the logarithm is clipped here.
+# Recovered degrees are clipped here, because a degree of exactly zero would make the divergence
+# infinite.
 SMALLEST_DEGREE = 1e-12
 
 
@@ -29,7 +30,7 @@ def kl_divergence(true: Distributions, recovered: Distributions) -> PerSample:
 
 
 def kl_divergence_reversed(true: Distributions, recovered: Distributions) -> PerSample:
-    """KL(recovered || true) in nats, the direction some published figures were computed in."""
+    """KL(recovered || true) in nats, the direction of some published figures."""
     return kl_divergence(recovered, true)
 
 
@@ -68,7 +69,7 @@ def _relative_difference(true: Distributions, recovered: Distributions) -> Distr
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure, the title reports show, and whether larger values are better."""
+    """A measure, its title in reports, and whether larger values are better."""
 
     function: Callable[[Distributions, Distributions], PerSample]
     title: str
@@ -91,7 +92,7 @@ MEASURES = {
 }
 
 
-def score(true: Distributions, recovered: Distributions) -> dict[str, float]:
+def score(true: ArrayLike, recovered: ArrayLike) -> dict[str, float]:
     """Mean of every measure over the samples.
 
     Args:

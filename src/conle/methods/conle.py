@@ -1,29 +1,42 @@
 """ConLE: contrastive label enhancement.
 
+The networks F1, F2 and F3, the objective l_con + lambda1 l_dis + lambda2 l_thr, and its gradient
+descent follow the paper's Algorithm 1.
+
 Source: Wang, Zhou, Zhu, Liu, Yan, Tian, "Contrastive label enhancement", IJCAI 2023. The paper
-fixes the networks' kind, the losses and lambda1, lambda2, tau; it gives no widths, learning
-rate, batch size, number of epochs or margin. Those are hyperparameters here.
+fixes the kind of the networks, the losses and lambda1, lambda2, tau. It gives no widths, learning
+rate, batch size, number of epochs or margin; those are hyperparameters here.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
-from numbers import Integral, Real
-from typing import ClassVar
+from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Bool, Float
-from sklearn.utils._param_validation import Interval, StrOptions
+from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 
-from conle.methods.contract import Features, NotApplicableError, Split
-from conle.methods.losses import contrastive_loss, distance_loss, threshold_loss
-from conle.methods.losses.contrastive import SMALLEST_TEMPERATURE, membership
-from conle.methods.training.batched import (
-    BatchedEnhancer,
-    FeatureScaling,
-    ObjectiveTerms,
-    Samples,
-    batched_mlp,
+from conle.core.hyperparameters import (
+    Hyperparameters,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Share,
+    Threshold,
 )
+from conle.methods.contract import Features, NotApplicableError, Split
+from conle.methods.losses import distance_loss, threshold_loss
+from conle.methods.losses.contrastive import SMALLEST_TEMPERATURE
+from conle.methods.training.agreement import BestWeights, agreement
+from conle.methods.training.enhancer import BatchedEnhancer
+from conle.methods.training.fused_contrast import fused_contrastive_loss
+from conle.methods.training.layers import batched_mlp
+from conle.methods.training.loop import ObjectiveTerms, TrainingLoop
+from conle.methods.training.patterns import apply_to_pairs
+from conle.methods.training.samples import Samples
+from conle.methods.training.scaling import FeatureScaling
 
 
 class ConLENetworks(nn.Module):
@@ -46,157 +59,98 @@ class ConLENetworks(nn.Module):
         self.f3 = batched_mlp(generators, 2 * embedding, hidden, labels)
 
     def forward(
-        self,
-        samples: Samples,
+        self, samples: Samples
     ) -> tuple[
         Float[Tensor, "folds samples embedding"],
-        Float[Tensor, "folds patterns embedding"],
+        Float[Tensor, "folds rows embedding"],
         Float[Tensor, "folds samples labels"],
     ]:
-        """Z, Q (of the patterns, where there are; else of the samples) and the output of F3."""
-        pattern = samples.pattern
+        """Z of the samples, Q of their distinct logical labels, and F3(H) of the samples."""
         z = self.f1(samples.features)
-        q = self.f2(samples.logical_labels if pattern is None else samples.patterns)
-        first, *rest = self.f3
-        from_z, from_q = first.weight.split([z.shape[-1], q.shape[-1]], dim=-2)
-        of_q = torch.baddbmm(first.bias, q, from_q)
-        if pattern is not None:
-            # As a product: the gradient of an index adds up in no fixed order on a GPU.
-            of_q = membership(pattern, q.shape[-2]).to(q.dtype) @ of_q
-        outputs = torch.baddbmm(of_q, z, from_z)
-        for layer in rest:
-            outputs = layer(outputs)
-        return z, q, outputs
+        q = self.f2(samples.distinct_labels)
+        return z, q, apply_to_pairs(self.f3, z, q, samples.pattern)
 
 
-class ConLE(BatchedEnhancer):
+class ObjectiveHyperparameters(Hyperparameters):
+    """The hyperparameters of the networks, the losses and the gradient descent of ConLE."""
+
+    lambda1: NonNegativeFloat = 0.5
+    """Weight of the distance loss (paper: 0.5)."""
+    lambda2: NonNegativeFloat = 1.0
+    """Weight of the threshold loss (paper: 1)."""
+    temperature: Annotated[float, Field(ge=SMALLEST_TEMPERATURE)] = 0.5
+    """Temperature tau of the contrastive loss (paper: 0.5)."""
+    epsilon: NonNegativeFloat = 0.1
+    """Margin of the threshold loss."""
+    hidden: PositiveInt = 64
+    """Width of the hidden layer of each network."""
+    embedding: PositiveInt = 64
+    """Width of Z and of Q."""
+    learning_rate: PositiveFloat = 0.01
+    """Learning rate of the gradient descent."""
+    momentum: Share = 0.9
+    """Momentum of the gradient descent."""
+    batch_size: PositiveInt = 256
+    """Largest number of samples in a step."""
+    clip: PositiveFloat = 5.0
+    """Largest absolute value of a standardised feature."""
+
+
+class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     """Contrastive label enhancement.
 
     Minimises l_con + lambda1 l_dis + lambda2 l_thr by stochastic gradient descent. The features
     are standardised on the training rows, clipped, and constant columns set to zero.
-
-    Args:
-        lambda1: weight of the distance loss (paper: 0.5).
-        lambda2: weight of the threshold loss (paper: 1).
-        temperature: tau of the contrastive loss (paper: 0.5).
-        epsilon: margin of the threshold loss.
-        hidden: width of the hidden layer of each network.
-        embedding: width of Z and Q.
-        learning_rate: of the gradient descent.
-        momentum: of the gradient descent.
-        batch_size: samples in a step.
-        reading: where the softmax of "normalised by the softmax form" stands: "raw", the losses
-            see F3's output and its softmax is recovered; "softmax", the losses see the softmax
-            and it is recovered; "double", the losses see the softmax and the softmax of that is
-            recovered.
-        reduction: of the distance loss over a batch, "mean" or "sum" (paper: sum).
-        stopping: "fixed", train `steps` steps; "agreement", train `steps` steps and keep the
-            weights of the first maximum of the share of training rows whose recovered
-            distribution, binarised, gives back the whole L (the last weights, with a warning,
-            where none ever does).
-        steps: of the gradient descent.
-        epochs: with it, fewer steps where as many passes over the training rows have fewer.
-        check_every: steps between two checks of the agreement.
-        snapshot_every: steps between two recoveries of the test rows that `recover_folds` keeps;
-            none where it is None.
-        use_contrastive_loss: without it the method is the paper's ablation ConLE_h.
-        use_threshold_loss: without it the method is the paper's ablation ConLE_l.
-        clip: largest absolute value of a standardised feature.
-        threshold: T of the binarisation that the agreement is checked with.
-        tf32: let a GPU round the factors of matrix products in training to ten bits, which is
-            faster.
-        device: "auto" (the GPU where there is one), "cpu" or "cuda".
-        seed: of the initial weights and the order of the samples.
 
     Attributes:
         weights_: learned arrays by name, their first axis of length one.
         curves_: loss terms by step and agreement by check, as in `FoldRecovery.curves`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "lambda1": [Interval(Real, 0, None, closed="left")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
-        "temperature": [Interval(Real, SMALLEST_TEMPERATURE, None, closed="left")],
-        "epsilon": [Interval(Real, 0, None, closed="left")],
-        "hidden": [Interval(Integral, 1, None, closed="left")],
-        "embedding": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "reading": [StrOptions({"raw", "softmax", "double"})],
-        "reduction": [StrOptions({"mean", "sum"})],
-        "stopping": [StrOptions({"agreement", "fixed"})],
-        "steps": [Interval(Integral, 1, None, closed="left")],
-        "epochs": [Interval(Integral, 1, None, closed="left"), None],
-        "check_every": [Interval(Integral, 1, None, closed="left")],
-        "snapshot_every": [Interval(Integral, 1, None, closed="left"), None],
-        "use_contrastive_loss": ["boolean"],
-        "use_threshold_loss": ["boolean"],
-        "clip": [Interval(Real, 0, None, closed="neither")],
-        "threshold": [Interval(Real, 0, 1, closed="neither")],
-        "tf32": ["boolean"],
-        "device": [str],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-    }
+    reading: Literal["raw", "softmax", "double"] = "double"
+    """Place of the softmax in the paper's "normalised by the softmax form".
 
-    def __init__(
-        self,
-        *,
-        lambda1: float = 0.5,
-        lambda2: float = 1.0,
-        temperature: float = 0.5,
-        epsilon: float = 0.1,
-        hidden: int = 64,
-        embedding: int = 64,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        batch_size: int = 256,
-        reading: str = "double",
-        reduction: str = "mean",
-        stopping: str = "agreement",
-        steps: int = 200,
-        epochs: int | None = None,
-        check_every: int = 10,
-        snapshot_every: int | None = None,
-        use_contrastive_loss: bool = True,
-        use_threshold_loss: bool = True,
-        clip: float = 5.0,
-        threshold: float = 0.5,
-        tf32: bool = True,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.temperature = temperature
-        self.epsilon = epsilon
-        self.hidden = hidden
-        self.embedding = embedding
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.reading = reading
-        self.reduction = reduction
-        self.stopping = stopping
-        self.steps = steps
-        self.epochs = epochs
-        self.check_every = check_every
-        self.snapshot_every = snapshot_every
-        self.use_contrastive_loss = use_contrastive_loss
-        self.use_threshold_loss = use_threshold_loss
-        self.clip = clip
-        self.threshold = threshold
-        self.tf32 = tf32
-        self.device = device
-        self.seed = seed
+    "raw": the losses see the output of F3, and its softmax is recovered. "softmax": the losses see
+    the softmax, and the softmax is recovered. "double": the losses see the softmax, and the softmax
+    of the softmax is recovered.
+    """
+    reduction: Literal["mean", "sum"] = "mean"
+    """Reduction of the distance loss over a batch (paper: sum)."""
+    stopping: Literal["agreement", "fixed"] = "agreement"
+    """Choice of the weights that are kept.
+
+    "fixed": the weights after the last step. "agreement": the weights at the first maximum of the
+    agreement, which is the share of training rows whose recovered distribution, binarised, gives
+    back the whole L. Where the agreement is always 0, the last weights are kept, with a warning.
+    """
+    steps: PositiveInt = 200
+    """Steps of the gradient descent."""
+    epochs: PositiveInt | None = None
+    """Largest number of passes over the training rows; None sets no limit beyond `steps`."""
+    check_every: PositiveInt = 10
+    """Steps between two checks of the agreement."""
+    snapshot_every: PositiveInt | None = None
+    """Steps between two recoveries of the test rows that `recover_folds` keeps; None keeps none."""
+    use_contrastive_loss: bool = True
+    """False gives the paper's ablation ConLE_h."""
+    use_threshold_loss: bool = True
+    """False gives the paper's ablation ConLE_l."""
+    threshold: Threshold = 0.5
+    """T of the binarisation in the agreement."""
+    tf32: bool = True
+    """Let a GPU round the factors of matrix products in training to ten bits: faster."""
+    device: str = "auto"
+    """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
+    seed: NonNegativeInt = 0
+    """Seed of the initial weights and the order of the samples."""
 
     def check_hyperparameters(self) -> None:
-        """See `LabelEnhancer.check_hyperparameters`."""
+        """Check the hyperparameters, alone and together; see `Hyperparameters`."""
         super().check_hyperparameters()
         if self.stopping == "agreement" and self.check_every > self.steps:
             raise ValueError(
-                f"check_every ({self.check_every}) must not exceed steps ({self.steps}): the "
-                "agreement would never be checked"
+                f"{type(self).__name__}: check_every ({self.check_every}) must not exceed steps "
+                f"({self.steps}): the agreement would never be checked"
             )
 
     def _steps(self, training_rows: int) -> int:
@@ -224,77 +178,53 @@ class ConLE(BatchedEnhancer):
         )
 
     def _objective(
-        self,
-        networks: ConLENetworks,
-        batch: Samples,
-        generators: Sequence[torch.Generator],
+        self, networks: ConLENetworks, batch: Samples, generators: Sequence[torch.Generator]
     ) -> ObjectiveTerms:
         """The paper's objective: l_con + lambda1 l_dis + lambda2 l_thr."""
-        logical_labels, present = batch.logical_labels, batch.present
+        L, present = batch.logical_labels, batch.present
         z, q, outputs = networks(batch)
         recovered = outputs if self.reading == "raw" else outputs.softmax(dim=-1)
         terms = {}
         if self.use_contrastive_loss:
-            terms["contrastive_loss"] = contrastive_loss(
+            terms["contrastive_loss"] = fused_contrastive_loss(
                 z, q, self.temperature, present, batch.pattern
             )
-        terms["distance_loss"] = distance_loss(recovered, logical_labels, self.reduction, present)
+        terms["distance_loss"] = distance_loss(recovered, L, self.reduction, present)
         loss = terms.get("contrastive_loss", 0.0) + self.lambda1 * terms["distance_loss"]
         if self.use_threshold_loss:
-            terms["threshold_loss"] = threshold_loss(
-                recovered, logical_labels, self.epsilon, present
-            )
+            terms["threshold_loss"] = threshold_loss(recovered, L, self.epsilon, present)
             loss = loss + self.lambda2 * terms["threshold_loss"]
         return {"loss": loss} | terms
 
+    def _train(self, networks: ConLENetworks, loop: TrainingLoop) -> None:
+        """Algorithm 1: gradient descent on the objective, and the choice of the weights to keep."""
+        optimizer = self._optimizer(networks.parameters())
+        best = BestWeights(networks)
+        # The objective draws no random numbers and never waits for the GPU.
+        for step in loop.descend(networks, optimizer, self._objective, cuda_graph=True):
+            if self.stopping == "agreement" and step % self.check_every == 0:
+                recovered = self._recovered_in_parts(networks, loop.samples)
+                best.update(
+                    step,
+                    agreement(
+                        recovered, loop.samples.logical_labels, loop.is_training, self.threshold
+                    ),
+                )
+            if self.snapshot_every is not None and step % self.snapshot_every == 0:
+                loop.take_snapshot(step, self._recover_all(networks, loop.samples))
+        if self.stopping == "agreement":
+            never = best.restore()
+            loop.curves |= best.curves()
+            if never:
+                warnings.warn(
+                    f"{type(self).__name__}: in {never} of {len(loop.splits)} folds no recovered "
+                    "training row ever binarised to its logical labels; their last weights are "
+                    "kept",
+                    stacklevel=2,
+                )
+
     def _recovered(
-        self,
-        networks: ConLENetworks,
-        samples: Samples,
+        self, networks: ConLENetworks, samples: Samples
     ) -> Float[Tensor, "folds samples labels"]:
         recovered = networks(samples)[2].softmax(dim=-1)
         return recovered.softmax(dim=-1) if self.reading == "double" else recovered
-
-    def _replayed_on(self, device: torch.device) -> bool:
-        # The objective draws nothing and waits for nothing.
-        return device.type == "cuda"
-
-    def _snapshot_every(self) -> int | None:
-        return self.snapshot_every
-
-    def _check_every(self) -> int | None:
-        return self.check_every if self.stopping == "agreement" else None
-
-    @torch.no_grad()
-    def _agreement(
-        self,
-        networks: ConLENetworks,
-        samples: Samples,
-        is_training: Bool[Tensor, "folds samples"],
-    ) -> Float[Tensor, " folds"]:
-        """Share of a fold's training rows whose recovered distribution binarises to their L."""
-        recovered = self._recovered_in_parts(networks, samples)
-        agrees = binarises_to(recovered, samples.logical_labels, self.threshold) & is_training
-        return agrees.sum(dim=-1) / is_training.sum(dim=-1)
-
-
-def binarises_to(
-    distributions: Float[Tensor, "*folds samples labels"],
-    logical_labels: Float[Tensor, "*folds samples labels"],
-    threshold: float,
-) -> Bool[Tensor, "*folds samples"]:
-    """Whether binarising each distribution gives its logical labels, without sorting.
-
-    It does when every relevant degree exceeds every irrelevant one, the relevant mass exceeds T,
-    and without the smallest relevant degree it does not. Equal degrees of a relevant and an
-    irrelevant label count as not giving them back.
-    """
-    relevant = logical_labels > 0.5
-    smallest_relevant = distributions.masked_fill(~relevant, torch.inf).amin(dim=-1)
-    largest_irrelevant = distributions.masked_fill(relevant, -torch.inf).amax(dim=-1)
-    mass = (distributions * relevant).sum(dim=-1)
-    return (
-        (smallest_relevant > largest_irrelevant)
-        & (mass > threshold)
-        & (mass - smallest_relevant <= threshold)
-    )

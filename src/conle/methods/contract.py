@@ -1,90 +1,98 @@
 """The contract of every label enhancer.
 
-A label enhancer recovers label distributions D (samples x labels) from features X
-(samples x features) and logical labels L (samples x labels, 0 or 1). It never sees the true D:
-no method of the contract takes one.
+A label enhancer recovers label distributions D (samples x labels) from features X (samples x
+features) and logical labels L (samples x labels, 0 or 1). It never sees the true D: no method of
+the contract takes one.
 
-A method is one class: hyperparameters in `__init__` (stored under their own names, as
-scikit-learn asks), its work on checked arrays in `_fit` and `_transform` where it is inductive (it
-recovers samples it was not fitted to) and in `_fit_transform` where it is transductive, learned
-attributes ending in `_`.
+A method is one class. Its hyperparameters are annotated fields (`conle.core.hyperparameters`). An
+inductive method, which recovers samples it was not fitted to, works in `_fit` and `_transform`; a
+transductive one works in `_fit_transform`. Learned attributes end in `_`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import _check_feature_names
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from conle.core.hyperparameters import Hyperparameters
 
 Features = Float[np.ndarray, "samples features"]
 LogicalLabels = Float[np.ndarray, "samples labels"]
 Recovered = Float[np.ndarray, "samples labels"]
-Rows = Int[np.ndarray, " rows"]
+# Recovered rows of a fold; folds may differ in their number.
+RecoveredRows = Float[np.ndarray, "_ labels"]
+# Row numbers; any two arrays may differ in length.
+Rows = Int[np.ndarray, " _"]
+# Not typing.Self, which beartype does not check in a decorated method.
+Enhancer = TypeVar("Enhancer", bound="LabelEnhancer")
+# The training rows and the test rows.
 Split = tuple[Rows, Rows]
 
 # Distances and variances need the squares of features.
 LARGEST_FEATURE = 1e100
 
 # Quantities followed in training, by name: the steps at which each was taken, and its values.
-Curves = dict[str, tuple[Int[np.ndarray, " steps"], Float[np.ndarray, " steps"]]]
+Curves = dict[str, tuple[Int[np.ndarray, " _"], Float[np.ndarray, " _"]]]
 
 # Called with the work done, the whole work, and a few words on where it stands.
 ProgressCallback = Callable[[int, int, str], None]
 
 
+@runtime_checkable
+class Table(Protocol):
+    """A pandas table, described without importing pandas."""
+
+    index: Any
+    columns: Any
+
+
 @dataclass(frozen=True)
 class FoldRecovery:
-    """What a method recovered over the folds of a cross-validation.
+    """The results of a method over the folds of a cross-validation.
 
     Attributes:
-        recovered: one array (test rows x labels) per fold, rows sum to 1.
+        recovered: per fold the distributions of its test rows (test rows x labels, rows sum to 1).
         weights: learned arrays by name, the first axis runs over the folds; empty for methods
             that learn none.
-        curves: what was followed in training, one entry per fold; empty for methods that are not
+        curves: per fold the quantities followed in training; empty for methods that are not
             trained in steps.
-        snapshots: the test rows as they were recovered after steps of the training, by step, one
-            entry per fold; empty for methods that take none.
+        snapshots: per fold the test rows as recovered after some steps of the training, by step;
+            empty for methods that take none.
     """
 
-    recovered: list[Recovered]
+    recovered: list[RecoveredRows]
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     curves: list[Curves] = field(default_factory=list)
-    snapshots: list[dict[int, Recovered]] = field(default_factory=list)
+    snapshots: list[dict[int, RecoveredRows]] = field(default_factory=list)
 
 
 class DivergenceError(ArithmeticError):
-    """Training left the finite numbers: the message says where, and what to change."""
+    """Training left the finite numbers; the message says where, and what to change."""
 
 
 class NotApplicableError(ValueError):
-    """A method cannot be used with these samples, labels or hyperparameters: says why."""
+    """A method cannot be used with these samples, labels or hyperparameters."""
 
 
-class LabelEnhancer(BaseEstimator, ABC):
-    """Base of all label enhancers: checks the input, leaves the method to the subclass.
+class LabelEnhancer(Hyperparameters, ABC):
+    """Base of all label enhancers: checks the input and leaves the method to the subclass.
 
     Subclass `InductiveEnhancer` or `TransductiveEnhancer`.
+
+    Attributes:
+        inductive: whether `transform` recovers samples that the method was not fitted to.
+        n_features_in_, n_labels_in_: numbers of features and labels in `fit`.
     """
 
     inductive: ClassVar[bool]
-    # Checked by scikit-learn's own validation of hyperparameters.
-    _parameter_constraints: ClassVar[dict[str, list]] = {}
 
-    def check_hyperparameters(self) -> None:
-        """Check types and ranges of the hyperparameters, as `fit` does first.
-
-        Raises:
-            ValueError: which one is wrong, what it must be, and what it is.
-        """
-        self._validate_params()
-
-    def fit(self, features: ArrayLike, logical_labels: ArrayLike) -> Self:
+    def fit(self: Enhancer, features: ArrayLike, logical_labels: ArrayLike) -> Enhancer:
         """Learn from features and logical labels. A second call starts anew.
 
         Args:
@@ -103,16 +111,16 @@ class LabelEnhancer(BaseEstimator, ABC):
         checked_features, checked_labels = check_inputs(features, logical_labels)
         self._fit(checked_features, checked_labels)
         # Last, so that a fit that fails leaves an earlier one as it was.
-        _check_feature_names(self, features, reset=True)
-        self.n_features_in_, self.n_labels_in_ = checked_features.shape[1], checked_labels.shape[1]
+        validate_data(self, features, skip_check_array=True)
+        self.n_labels_in_ = checked_labels.shape[1]
         return self
 
     @abstractmethod
-    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Recover the label distributions of any samples from their features and logical labels."""
 
     @abstractmethod
-    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Fit to samples and recover their distributions."""
 
     def recover_folds(
@@ -136,8 +144,7 @@ class LabelEnhancer(BaseEstimator, ABC):
             The recovered test rows of each fold. The enhancer itself stays unfitted.
 
         Raises:
-            TypeError: the method is transductive, and there are test rows that are no training
-                rows.
+            TypeError: the method is transductive and a test row is not a training row.
         """
         features, logical_labels = check_inputs(features, logical_labels)
         recovered = []
@@ -147,25 +154,25 @@ class LabelEnhancer(BaseEstimator, ABC):
                 on_progress(number, len(splits), f"fit {number} of {len(splits)}")
         return FoldRecovery(recovered)
 
-    def _refuse_not_finite(self, recovered: Recovered) -> None:
+    def _refuse_not_finite(self, recovered: Float[np.ndarray, "*folds samples labels"]) -> None:
         """Raise DivergenceError where a recovered value is not a finite number."""
         if not np.isfinite(recovered).all():
             raise DivergenceError(
-                f"{type(self).__name__} recovered values that are not finite; look at its "
-                "hyperparameters and at the features"
+                f"{type(self).__name__} recovered values that are not finite: check its "
+                "hyperparameters and the features"
             )
 
     @abstractmethod
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
-        """Learn from checked arrays; they are not to be written to.
+        """Learn from checked arrays, which must not be written to.
 
-        Where it fails, an earlier fit must be as it was: learned attributes are set last.
+        Learned attributes are set last, so that a fit that fails leaves an earlier one as it was.
         """
 
     @abstractmethod
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> Recovered:
+    ) -> RecoveredRows:
         """Fit to some rows and recover others."""
 
 
@@ -174,7 +181,7 @@ class InductiveEnhancer(LabelEnhancer):
 
     inductive: ClassVar[bool] = True
 
-    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Recover the label distributions of any samples from their features and logical labels.
 
         Args:
@@ -182,11 +189,12 @@ class InductiveEnhancer(LabelEnhancer):
             logical_labels: L, samples x labels.
 
         Returns:
-            Recovered distributions, samples x labels: non-negative float64, rows sum to 1. Where
-            the logical labels are a pandas table, one with its index and columns.
+            Recovered distributions, samples x labels: non-negative float64, rows sum to 1. For
+            logical labels in a pandas table the result is a table with their index and columns.
 
         Raises:
-            ValueError: as `fit`, or other numbers of features or labels than in `fit`.
+            ValueError: as in `fit`, or numbers or names of features or labels differ from those in
+                `fit`.
             sklearn.exceptions.NotFittedError: `fit` was not called.
             DivergenceError: a recovered value would not be finite.
         """
@@ -194,21 +202,21 @@ class InductiveEnhancer(LabelEnhancer):
         self._refuse_not_finite(recovered)
         return _named_as(recovered, logical_labels)
 
-    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Fit to samples and recover their distributions; see `fit` and `transform`."""
         return self.fit(features, logical_labels).transform(features, logical_labels)
 
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> Recovered:
+    ) -> RecoveredRows:
         self.fit(features[training], logical_labels[training])
         return self.transform(features[test], logical_labels[test])
 
     def _checked_for_transform(
         self, features: ArrayLike, logical_labels: ArrayLike
     ) -> tuple[Features, LogicalLabels]:
-        """Check that the enhancer is fitted, and the inputs against what it was fitted to."""
-        self._check_fitted()
+        """Check that the enhancer is fitted and that the inputs match those of the fit."""
+        check_is_fitted(self, "n_features_in_")
         checked_features, checked_labels = check_inputs(features, logical_labels)
         seen = (self.n_features_in_, self.n_labels_in_)
         given = (checked_features.shape[1], checked_labels.shape[1])
@@ -217,25 +225,27 @@ class InductiveEnhancer(LabelEnhancer):
                 f"{type(self).__name__} was fitted with {seen[0]} features and {seen[1]} labels, "
                 f"not {given[0]} and {given[1]}"
             )
-        _check_feature_names(self, features, reset=False)
+        validate_data(self, features, reset=False, skip_check_array=True)
         return checked_features, checked_labels
 
     def get_weights(self) -> dict[str, np.ndarray]:
-        """Everything that `transform` needs of the fit, as arrays by name.
+        """Return everything that `transform` needs of the fit, as arrays by name.
 
         Raises:
             sklearn.exceptions.NotFittedError: `fit` was not called.
         """
-        self._check_fitted()
+        check_is_fitted(self, "n_features_in_")
         return self._get_weights()
 
-    def set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> Self:
-        """Make this enhancer, of the same hyperparameters, the fitted one that had the weights.
+    def set_weights(
+        self: Enhancer, weights: Mapping[str, np.ndarray], features: int, labels: int
+    ) -> Enhancer:
+        """Restore a fit: `transform` then recovers as the enhancer that had the weights.
 
         Args:
-            weights: as `get_weights` gave them.
-            features: that it was fitted with.
-            labels: that it was fitted with.
+            weights: the result of `get_weights` of an enhancer with the same hyperparameters.
+            features: number of features in that fit.
+            labels: number of labels in that fit.
 
         Returns:
             The fitted enhancer itself.
@@ -244,20 +254,16 @@ class InductiveEnhancer(LabelEnhancer):
         self.n_features_in_, self.n_labels_in_ = features, labels
         return self
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"call fit before transform: this {type(self).__name__} is new")
-
     @abstractmethod
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
-        """Recover checked arrays; they are not to be written to."""
+        """Recover the distributions of checked arrays, which must not be written to."""
 
     def _get_weights(self) -> dict[str, np.ndarray]:
-        """The learned attributes that `_transform` reads, as arrays: none here."""
+        """Return the learned attributes that `_transform` reads, as arrays by name."""
         return {}
 
     def _set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> None:
-        """Set those attributes."""
+        """Set the learned attributes from the result of `_get_weights`."""
 
 
 class TransductiveEnhancer(LabelEnhancer):
@@ -269,8 +275,8 @@ class TransductiveEnhancer(LabelEnhancer):
 
     inductive: ClassVar[bool] = False
 
-    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
-        """There is none.
+    def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
+        """Refuse: a transductive method recovers only the samples it is fitted to.
 
         Raises:
             TypeError: always.
@@ -280,7 +286,7 @@ class TransductiveEnhancer(LabelEnhancer):
             "and no others. Use fit_transform(features, logical_labels)."
         )
 
-    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered:
+    def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Fit to samples and recover their distributions; see `fit`."""
         recovered = self.fit(features, logical_labels).recovered_.copy()
         return _named_as(recovered, logical_labels)
@@ -292,7 +298,7 @@ class TransductiveEnhancer(LabelEnhancer):
 
     def _recover_fold(
         self, features: Features, logical_labels: LogicalLabels, training: Rows, test: Rows
-    ) -> Recovered:
+    ) -> RecoveredRows:
         if not np.isin(test, training).all():
             raise TypeError(
                 f"{type(self).__name__} is transductive: it recovers only the rows it is fitted "
@@ -304,7 +310,7 @@ class TransductiveEnhancer(LabelEnhancer):
 
     @abstractmethod
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
-        """Recover checked arrays; they are not to be written to."""
+        """Recover the distributions of checked arrays, which must not be written to."""
 
 
 def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Features, LogicalLabels]:
@@ -315,10 +321,10 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
         logical_labels: samples x labels, each 0 or 1.
 
     Returns:
-        Both as float64 arrays. They may share memory with the arguments: do not write to them.
+        Both as float64 arrays, which may share memory with the arguments: do not write to them.
 
     Raises:
-        ValueError: what is wrong, and in which row.
+        ValueError: the first wrong value, its row and its column.
     """
     _check_indices(features, logical_labels)
     features = _as_matrix(features, "features")
@@ -346,25 +352,20 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
     return features, logical_labels
 
 
-def _is_table(values: object) -> bool:
-    """Whether it is a pandas table, without importing pandas."""
-    return hasattr(values, "index") and hasattr(values, "columns")
-
-
 def _check_indices(features: ArrayLike, logical_labels: ArrayLike) -> None:
-    if not _is_table(features) or not _is_table(logical_labels):
+    if not isinstance(features, Table) or not isinstance(logical_labels, Table):
         return
     if len(features) == len(logical_labels) and not features.index.equals(logical_labels.index):
         row = int((features.index != logical_labels.index).argmax())
         raise ValueError(
-            f"features and logical_labels are of other samples or in another order: row {row} is "
+            f"the rows of features and logical_labels do not match: row {row} is "
             f"{features.index[row]!r} in one and {logical_labels.index[row]!r} in the other"
         )
 
 
-def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered:
-    """With the index and the columns of the logical labels, if these are a pandas table."""
-    if not _is_table(logical_labels):
+def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered | Table:
+    """Give the result the index and columns of logical labels in a pandas table."""
+    if not isinstance(logical_labels, Table):
         return recovered
     return type(logical_labels)(
         recovered, index=logical_labels.index, columns=logical_labels.columns
@@ -373,7 +374,7 @@ def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered:
 
 def _as_matrix(values: ArrayLike, name: str) -> Float[np.ndarray, "samples columns"]:
     try:
-        # One memory layout: sums of another one round otherwise.
+        # In one memory layout, because sums round differently in another.
         matrix = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a matrix of numbers: {error}") from None

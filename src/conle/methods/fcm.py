@@ -5,19 +5,19 @@ soft labels", ANNPR 2006; as a label enhancement method in Xu, Liu, Geng, "Label
 label distribution learning", TKDE 2021.
 """
 
-from numbers import Integral, Real
-from typing import ClassVar
+from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import Float
+from pydantic import Field
 from scipy.spatial.distance import cdist
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from conle.core.hyperparameters import NonNegativeFloat, NonNegativeInt, PositiveInt
 from conle.methods.contract import Features, LogicalLabels, Recovered, TransductiveEnhancer
 from conle.methods.geometry import as_distributions
 
 Memberships = Float[np.ndarray, "samples clusters"]
-# Samples composed at a time: the composition has samples x labels x clusters terms.
+# Samples composed at a time; the composition has samples x labels x clusters terms.
 BLOCK = 512
 
 
@@ -26,44 +26,22 @@ class FCM(TransductiveEnhancer):
 
     Fuzzy c-means on the features gives memberships m (samples x clusters). The association of
     label j with a cluster is the sum of the memberships of the samples with label j; its columns
-    and then its rows are divided by their sums. Composed with the memberships it gives the
+    and then its rows are divided by their sums. Its composition with the memberships gives the
     degrees, whose rows are divided by their sums.
-
-    Args:
-        clusters_per_label: clusters for each label; never more clusters than samples.
-        fuzzifier: exponent of the memberships, above 1.
-        composition: of the fuzzy relations: "max_min" (the usual one), "max_product" or
-            "sum_product". The papers leave it open.
-        iterations: at most so many.
-        tolerance: stop when no membership changes by more.
-        seed: of the initial memberships.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "clusters_per_label": [Interval(Integral, 1, None, closed="left")],
-        "fuzzifier": [Interval(Real, 1, None, closed="neither")],
-        "composition": [StrOptions({"max_min", "max_product", "sum_product"})],
-        "iterations": [Interval(Integral, 1, None, closed="left")],
-        "tolerance": [Interval(Real, 0, None, closed="left")],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        clusters_per_label: int = 10,
-        fuzzifier: float = 2.0,
-        composition: str = "max_min",
-        iterations: int = 300,
-        tolerance: float = 1e-5,
-        seed: int = 0,
-    ) -> None:
-        self.clusters_per_label = clusters_per_label
-        self.fuzzifier = fuzzifier
-        self.composition = composition
-        self.iterations = iterations
-        self.tolerance = tolerance
-        self.seed = seed
+    clusters_per_label: PositiveInt = 10
+    """Clusters for each label; there are never more clusters than samples."""
+    fuzzifier: Annotated[float, Field(gt=1)] = 2.0
+    """Exponent of the memberships."""
+    composition: Literal["max_min", "max_product", "sum_product"] = "max_min"
+    """Composition of the fuzzy relations; the papers leave it open, max_min is the usual one."""
+    iterations: PositiveInt = 300
+    """Largest number of iterations of fuzzy c-means."""
+    tolerance: NonNegativeFloat = 1e-5
+    """Fuzzy c-means stops when no membership changes by more."""
+    seed: NonNegativeInt = 0
+    """Seed of the initial memberships."""
 
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         samples, labels = logical_labels.shape
@@ -90,20 +68,20 @@ def fuzzy_c_means(
 
     Args:
         features: samples x features.
-        memberships: to start from, rows sum to 1.
+        memberships: initial memberships, rows sum to 1.
         fuzzifier: exponent of the memberships, above 1.
-        iterations: at most so many.
-        tolerance: stop when no membership changes by more.
+        iterations: largest number of iterations.
+        tolerance: the method stops when no membership changes by more.
 
     Returns:
-        The memberships, rows sum to 1. A sample at a centre belongs to it (and to others there).
+        The memberships, rows sum to 1. A sample at a centre belongs only to the clusters there.
     """
     centres = np.zeros((memberships.shape[1], features.shape[1]))
     for _ in range(iterations):
-        # Relative to the largest of a cluster, so that no power is lost.
+        # Relative to the largest membership of a cluster, so that no power underflows.
         largest = memberships.max(axis=0)
         weights = (memberships / np.where(largest > 0, largest, 1)) ** fuzzifier
-        # A cluster that has no members stays where it is.
+        # A cluster without members stays where it is.
         np.divide(
             weights.T @ features,
             weights.sum(axis=0)[:, None],
@@ -128,7 +106,16 @@ def fuzzy_c_means(
 def associate(
     memberships: Memberships, logical_labels: LogicalLabels, composition: str
 ) -> Recovered:
-    """Associate labels with clusters and compose that with the memberships."""
+    """Associate labels with clusters and compose the association with the memberships.
+
+    Args:
+        memberships: samples x clusters.
+        logical_labels: samples x labels.
+        composition: a value of `FCM.composition`.
+
+    Returns:
+        Recovered distributions, samples x labels.
+    """
     association = logical_labels.T @ memberships
     for axis in (0, 1):
         sums = association.sum(axis=axis, keepdims=True)

@@ -1,7 +1,7 @@
-"""What several methods need of the features alone, computed once per feature matrix.
+"""Standardised features, distances and kernels, computed once per feature matrix.
 
-The nine Yeast datasets have the same features: results are kept by the content of the matrix,
-not by the dataset. A few are kept at a time; the matrices are large.
+Several methods need them, and the nine Yeast datasets have the same features. So results are cached
+by the content of the matrix. The matrices are large: caches hold few of them.
 """
 
 import hashlib
@@ -15,41 +15,41 @@ import numpy as np
 from jaxtyping import Float
 from sklearn.metrics.pairwise import euclidean_distances
 
-from conle.methods.contract import Features
+from conle.methods.contract import Features, Recovered
 
 Result = TypeVar("Result")
-# Of a distance by inner products, relative to the norms.
+# Rounding error of a distance by inner products, relative to the norms.
 ROUNDING = 1e-7
 
 
-def kept_by_content(
-    most: int,
+def cached_by_content(
+    maxsize: int,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Keep the last results of a function of a feature matrix and plain settings.
+    """Cache the last results of a function of a feature matrix and plain settings.
 
-    Callers must not write to what they get: the next one gets the same.
+    Callers share a result and must not write to it.
 
     Args:
-        most: how many results are kept.
+        maxsize: number of results in the cache.
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
-        kept: OrderedDict[tuple, Result] = OrderedDict()
+        cache: OrderedDict[tuple, Result] = OrderedDict()
         lock = threading.Lock()
 
         @wraps(function)
-        def kept_function(features: Features, *settings: float) -> Result:
+        def cached(features: Features, *settings: float | int) -> Result:
             features = np.ascontiguousarray(features)
             content = hashlib.blake2b(features, digest_size=32).digest()
             key = (content, features.shape, settings)
             with lock:
-                result = kept.pop(key) if key in kept else function(features, *settings)
-                kept[key] = result
-                if len(kept) > most:
-                    kept.popitem(last=False)
+                result = cache.pop(key) if key in cache else function(features, *settings)
+                cache[key] = result
+                if len(cache) > maxsize:
+                    cache.popitem(last=False)
             return result
 
-        return kept_function
+        return cached
 
     return decorate
 
@@ -59,27 +59,27 @@ def standardised(features: Features) -> Features:
     if len(features) == 1:
         return np.zeros_like(features)
     deviation = features.std(axis=0, ddof=1)
-    # A deviation may round to a little above 0 where all values are equal, and to 0 where they
-    # hardly differ.
+    # The deviation may round to above 0 where all values are equal, and to 0 where they hardly
+    # differ.
     constant = (features == features[0]).all(axis=0) | (deviation == 0)
     return (features - features.mean(axis=0)) / np.where(constant, np.inf, deviation)
 
 
-@kept_by_content(most=1)
+@cached_by_content(maxsize=1)
 def raw_distances(features: Features) -> tuple[Float[np.ndarray, "samples samples"], float]:
-    """`distances`, kept: KM and LP both need those of the raw features."""
+    """Cached `distances`: KM and LP both need them for the raw features."""
     return distances(features)
 
 
 def distances(features: Features) -> tuple[Float[np.ndarray, "samples samples"], float]:
-    """Euclidean distances between all samples, and the mean over the pairs of different ones.
+    """Euclidean distances between all samples, and their mean over pairs of different samples.
 
-    The mean is 1 where it would be 0 (a single sample, or equal ones), so that it can be the
-    width of a kernel.
+    The mean is the width of a kernel, so it is 1 where it would be 0 (a single sample, or equal
+    samples).
     """
     samples = len(features)
-    # By inner products, many times as fast as differences. About the middle little is lost to
-    # cancellation; what is no more than that is the distance of equal samples.
+    # Inner products are many times as fast as differences. Around the median they lose few digits
+    # to cancellation; a distance below this error belongs to equal samples.
     centred = features - np.median(features, axis=0)
     square = euclidean_distances(centred)
     square[square <= ROUNDING * np.linalg.norm(centred, axis=1, keepdims=True)] = 0.0
@@ -97,8 +97,8 @@ def gaussian(
     return np.exp(kernel, out=kernel)
 
 
-def as_distributions(degrees: Float[np.ndarray, "samples labels"]) -> Float[np.ndarray, "s l"]:
-    """Divide non-negative rows by their sum; a row of zeros says nothing and becomes uniform."""
+def as_distributions(degrees: Float[np.ndarray, "samples labels"]) -> Recovered:
+    """Divide non-negative rows by their sums; a row of zeros becomes uniform."""
     sums = degrees.sum(axis=1, keepdims=True)
     uniform = np.full_like(degrees, 1 / degrees.shape[1])
     return np.divide(degrees, sums, out=uniform, where=sums != 0)

@@ -1,4 +1,4 @@
-"""What GLLE and LESC share: kernel regression of the logical labels with a smoothness term."""
+"""Kernel regression of the logical labels with a smoothness term, for GLLE and LESC."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,13 +12,13 @@ from scipy.special import softmax
 from threadpoolctl import ThreadpoolController
 
 from conle.methods.contract import Features, LogicalLabels, Recovered
-from conle.methods.geometry import distances, gaussian, kept_by_content
+from conle.methods.geometry import cached_by_content, distances, gaussian
 
-# One label a row: products of few rows with the large matrices are twice as fast as of few columns.
+# Labels are the rows, because products of few rows with large matrices are twice as fast.
 Predictions = Float[np.ndarray, "labels samples"]
 
 
-@kept_by_content(most=1)
+@cached_by_content(maxsize=1)
 def kernel_design(standardised: Features) -> Float[np.ndarray, "samples columns"]:
     """Phi = [K, 1]: the kernel exp(-distance^2 / (2 w^2)), w the mean distance, and ones."""
     distance, width = distances(standardised)
@@ -39,17 +39,17 @@ def regress(
 ) -> Recovered:
     """Minimise |Phi W - L|^2 + weight x smoothness(Phi W) over W and take the softmax of Phi W.
 
-    W starts uniform on [0, 1) and L-BFGS-B runs until `iterations` or `tolerance` end it: where
-    it stops is part of the method.
+    W starts uniform on [0, 1), and `iterations` or `tolerance` end L-BFGS-B. The stopping rule is
+    part of the method.
 
     Args:
         design: Phi.
         logical_labels: L.
-        smoothness: value and gradient of the penalty of predictions (Phi W)', a label a row.
-        weight: of the penalty.
-        iterations: at most so many.
-        tolerance: relative decrease of the objective, and projected gradient, to stop at.
-        seed: of the initial W.
+        smoothness: value and gradient of the penalty, given the predictions (Phi W)'.
+        weight: weight of the penalty.
+        iterations: largest number of iterations.
+        tolerance: relative decrease of the objective, and projected gradient, at which it stops.
+        seed: seed of the initial W.
 
     Returns:
         Recovered distributions.
@@ -77,10 +77,10 @@ def regress(
 
 
 def _scipy_on_one_core() -> AbstractContextManager:
-    """Keep the BLAS that comes with SciPy to one core, where NumPy has another one of its own.
+    """Limit the BLAS that comes with SciPy to one core, where NumPy brings another BLAS.
 
-    Their threads would wait for work on the same cores, in each other's way: L-BFGS takes SciPy's,
-    the objective NumPy's, in turns.
+    L-BFGS uses SciPy's BLAS and the objective NumPy's, in turns. Their threads would wait for work
+    on the same cores and slow each other down.
     """
     site = Path(scipy.__file__).parents[1]
     own = [

@@ -5,16 +5,13 @@ Applications 2006; as a label enhancement method in Xu, Liu, Geng, "Label enhanc
 distribution learning", TKDE 2021.
 """
 
-from numbers import Real
-from typing import ClassVar
-
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
+from conle.core.hyperparameters import PositiveFloat
 from conle.methods.contract import Features, LogicalLabels, Recovered, TransductiveEnhancer
 from conle.methods.geometry import as_distributions, gaussian, raw_distances
 
-# Rows of the kernel that are in memory at a time.
+# Rows of the kernel in memory at a time.
 BLOCK = 1024
 
 
@@ -22,21 +19,14 @@ class KM(TransductiveEnhancer):
     """Degrees from distances, in kernel space, to the centre of the samples with a label.
 
     The kernel is exp(-distance^2 / (2 w^2)) on the raw features, w the mean distance of two
-    samples. Of label j, the centre is the mean of its samples and the squared radius the largest
-    squared distance of one of them to it. A sample with the label has the degree
-    1 - sqrt(distance^2 / (radius^2 + delta)), one without it exactly 0; rows are divided by
+    samples. The centre of label j is the mean of its samples, the squared radius the largest
+    squared distance of one of them to the centre. A sample with the label has the degree
+    1 - sqrt(distance^2 / (radius^2 + delta)), a sample without it exactly 0. Rows are divided by
     their sums.
-
-    Args:
-        delta: keeps the degree of a sample on the radius above 0.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "delta": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    def __init__(self, *, delta: float = 0.01) -> None:
-        self.delta = delta
+    delta: PositiveFloat = 0.01
+    """Keeps the degree of a sample on the radius above 0."""
 
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         distance, width = raw_distances(features)

@@ -4,77 +4,57 @@ Source: Tang, Zhu, Zheng, Wang, Pang, Li, "Label enhancement with sample correla
 representation", AAAI 2020.
 """
 
-from numbers import Integral, Real
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.utils._param_validation import Interval
+from pydantic import Field
 
+from conle.core.hyperparameters import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 from conle.methods.contract import Features, LogicalLabels, Recovered, TransductiveEnhancer
-from conle.methods.geometry import kept_by_content, standardised
+from conle.methods.geometry import cached_by_content, standardised
 from conle.methods.graph_regression import kernel_design, regress
 
 Basis = Float[np.ndarray, "samples rank"]
 Coefficients = Float[np.ndarray, "rank samples"]
 
-# Beyond it the constraints hold to rounding.
+# At a larger penalty the constraints hold up to rounding already.
 LARGEST_PENALTY = 1e8
-# Residual, relative to the features, at which the representation is taken as converged.
+# The representation has converged at this residual relative to the features.
 RESIDUAL = 1e-8
-# Singular values below this share of the largest are rounding.
+# Singular values below this share of the largest one are rounding errors.
 RANK_TOLERANCE = 1e-10
 
 
 class LESC(TransductiveEnhancer):
     """Kernel regression of the logical labels, smooth over the samples' low-rank representation.
 
-    The features, standardised, one sample a column, are represented by each other: X' = X' C + E
-    with min |C|_* + beta |E|_{2,1}. Then |Phi W - L|^2 + lambda |Phi W - C' Phi W|^2 is minimised,
-    Phi as in GLLE, and the softmax of Phi W recovered.
-
-    Args:
-        beta: weight of the error of the representation.
-        lambda_: weight of the smoothness over the representation.
-        representation_iterations: of the augmented Lagrangian method at most.
-        penalty: of the augmented Lagrangian method, at its start.
-        penalty_growth: factor by which the penalty grows in an iteration.
-        iterations: of L-BFGS at most.
-        tolerance: relative decrease of the objective, and projected gradient, to stop at.
-        seed: of the initial W.
+    The standardised features, one sample a column, represent each other: X' = X' C + E with
+    min |C|_* + beta |E|_{2,1}. Then LESC minimises |Phi W - L|^2 + lambda |Phi W - C' Phi W|^2,
+    with the Phi of GLLE, and recovers the softmax of Phi W.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "lambda_": [Interval(Real, 0, None, closed="left")],
-        "representation_iterations": [Interval(Integral, 1, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="neither")],
-        "penalty_growth": [Interval(Real, 1, None, closed="neither")],
-        "iterations": [Interval(Integral, 1, None, closed="left")],
-        "tolerance": [Interval(Real, 0, None, closed="left")],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        beta: float = 1.0,
-        lambda_: float = 1.0,
-        representation_iterations: int = 50,
-        penalty: float = 0.01,
-        penalty_growth: float = 1.5,
-        iterations: int = 200,
-        tolerance: float = 1e-6,
-        seed: int = 0,
-    ) -> None:
-        self.beta = beta
-        self.lambda_ = lambda_
-        self.representation_iterations = representation_iterations
-        self.penalty = penalty
-        self.penalty_growth = penalty_growth
-        self.iterations = iterations
-        self.tolerance = tolerance
-        self.seed = seed
+    beta: PositiveFloat = 1.0
+    """Weight of the error of the representation."""
+    lambda_: NonNegativeFloat = 1.0
+    """Weight of the smoothness over the representation."""
+    representation_iterations: PositiveInt = 50
+    """Largest number of iterations of the augmented Lagrangian method."""
+    penalty: PositiveFloat = 0.01
+    """Penalty of the augmented Lagrangian method at its start."""
+    penalty_growth: Annotated[float, Field(gt=1)] = 1.5
+    """Factor by which the penalty grows in an iteration."""
+    iterations: PositiveInt = 200
+    """Largest number of iterations of L-BFGS."""
+    tolerance: NonNegativeFloat = 1e-6
+    """Relative decrease of the objective, and projected gradient, at which L-BFGS stops."""
+    seed: NonNegativeInt = 0
+    """Seed of the initial W."""
 
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         features = standardised(features)
@@ -83,7 +63,7 @@ class LESC(TransductiveEnhancer):
         )
 
         def smoothness(predictions: np.ndarray) -> tuple[float, np.ndarray]:
-            # C = V Z; of P' - P' C the gradient is 2 (P' - P' C) (I - C)'.
+            # C = V Z, and the gradient of |P' - P' C|^2 is 2 (P' - P' C) (I - C)'.
             difference = predictions - (predictions @ basis) @ coefficients
             gradient = difference - (difference @ coefficients.T) @ basis.T
             return (difference**2).sum(), 2 * gradient
@@ -99,7 +79,7 @@ class LESC(TransductiveEnhancer):
         )
 
 
-@kept_by_content(most=1)
+@cached_by_content(maxsize=1)
 def low_rank_representation(
     features: Features, beta: float, iterations: int, penalty: float, penalty_growth: float
 ) -> tuple[Basis, Coefficients, float]:
@@ -112,8 +92,8 @@ def low_rank_representation(
     Args:
         features: X, samples x features.
         beta: weight of the error.
-        iterations: at most so many.
-        penalty: of the constraints, at the start.
+        iterations: largest number of iterations.
+        penalty: penalty of the constraints at the start.
         penalty_growth: factor by which it grows in an iteration.
 
     Returns:

@@ -6,23 +6,25 @@ Source: Xu, Shu, Zheng, Geng, Meng, Zhang, "Variational label enhancement", TPAM
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import ClassVar
 
 import torch
 from jaxtyping import Float
-from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 from torch.nn import functional
 
-from conle.methods.contract import Features, Split
-from conle.methods.training.batched import (
-    BatchedEnhancer,
-    BatchedLinear,
-    FeatureScaling,
-    ObjectiveTerms,
-    Samples,
+from conle.core.hyperparameters import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Share,
 )
+from conle.methods.contract import Features, Split
+from conle.methods.training.enhancer import BatchedEnhancer
+from conle.methods.training.layers import BatchedLinear
+from conle.methods.training.loop import ObjectiveTerms
+from conle.methods.training.samples import Samples
+from conle.methods.training.scaling import FeatureScaling
 
 # Keeps the logarithm of a standard deviation finite.
 SMALLEST_DEVIATION = 1e-6
@@ -66,12 +68,22 @@ class LEVINetworks(nn.Module):
     def decode(
         self, z: Float[Tensor, "folds batch latent"], dropout: "Dropout | None" = None
     ) -> Float[Tensor, "folds batch features"]:
-        """The reconstructed features."""
+        """Reconstruct the features from z."""
         return self.features(_hidden(self.decoder, z, dropout))
 
 
 class Dropout:
-    """Dropout and noise from generators of each fold's own, whatever the other folds draw."""
+    """Dropout and noise from one generator per fold.
+
+    The draws of a fold do not depend on the other folds.
+
+    Args:
+        rate: share of units set to zero.
+        generators: one per fold.
+        counts: number of samples of each fold, without padding.
+        width: number of rows of a batch, with padding.
+        device: device of the batch.
+    """
 
     def __init__(
         self,
@@ -85,11 +97,14 @@ class Dropout:
         self.width, self.device = width, device
 
     def relu(self, x: Float[Tensor, "folds batch units"]) -> Float[Tensor, "folds batch units"]:
-        """Rectify, set a share of the units (to 16 bits) to zero, and scale the others up."""
+        """Rectify, set a share of the units to zero, and scale the others up.
+
+        The share is rounded to 16 bits.
+        """
         if self.rate == 0:
             return x.relu()
         units, lowest = x.shape[-1], torch.iinfo(torch.int64).min
-        # Four units for each number drawn: with one for each, drawing takes a tenth of the time.
+        # One number is drawn for four units; one number for each unit takes ten times as long.
         drawn = torch.zeros(len(x), -(-self.width * units // 4), dtype=torch.int64)
         for fold, (generator, count) in enumerate(zip(self.generators, self.counts, strict=True)):
             drawn[fold, : -(-count * units // 4)].random_(lowest, None, generator=generator)
@@ -115,61 +130,33 @@ class LEVIMLP(BatchedEnhancer):
     those c coordinates. Terms are summed over coordinates, as in the evidence lower bound; the
     paper does not say.
 
-    Args:
-        alpha: weight of the divergence from the prior.
-        beta: weight of the reconstruction of the features.
-        extra_latent: coordinates of z beyond the c labels.
-        hidden: width of the two hidden layers of encoder and decoder.
-        dropout: share of hidden units left out in training.
-        learning_rate: of Adam.
-        epochs: passes over the training rows.
-        batch_size: samples in a step.
-        tf32: let a GPU round the factors of matrix products in training to ten bits, which is
-            faster.
-        device: "auto" (the GPU where there is one), "cpu" or "cuda".
-        seed: of the initial weights, the order of the samples, and the noise.
+    Attributes:
+        weights_: learned arrays by name, their first axis of length one.
+        curves_: loss terms by step, as in `FoldRecovery.curves`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "extra_latent": [Interval(Integral, 0, None, closed="left")],
-        "hidden": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "tf32": ["boolean"],
-        "device": [str],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        extra_latent: int = 32,
-        hidden: int = 100,
-        dropout: float = 0.1,
-        learning_rate: float = 1e-3,
-        epochs: int = 50,
-        batch_size: int = 256,
-        tf32: bool = True,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.extra_latent = extra_latent
-        self.hidden = hidden
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.tf32 = tf32
-        self.device = device
-        self.seed = seed
+    alpha: NonNegativeFloat = 1.0
+    """Weight of the divergence from the prior."""
+    beta: NonNegativeFloat = 1.0
+    """Weight of the reconstruction of the features."""
+    extra_latent: NonNegativeInt = 32
+    """Coordinates of z beyond the c labels."""
+    hidden: PositiveInt = 100
+    """Width of the two hidden layers of encoder and decoder."""
+    dropout: Share = 0.1
+    """Share of hidden units left out in training."""
+    learning_rate: PositiveFloat = 1e-3
+    """Learning rate of Adam."""
+    epochs: PositiveInt = 50
+    """Passes over the training rows."""
+    batch_size: PositiveInt = 256
+    """Largest number of samples in a step."""
+    tf32: bool = True
+    """Let a GPU round the factors of matrix products in training to ten bits: faster."""
+    device: str = "auto"
+    """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
+    seed: NonNegativeInt = 0
+    """Seed of the initial weights, the order of the samples, and the noise."""
 
     def _steps(self, training_rows: int) -> int:
         return self.epochs * -(-training_rows // self.batch_size)
@@ -228,7 +215,7 @@ class LEVIMLP(BatchedEnhancer):
 
 
 def _label_logits(z: Tensor, logical_labels: Tensor) -> Float[Tensor, "folds batch labels"]:
-    """The last c coordinates of z."""
+    """The last c coordinates of z, which are the logits of the labels."""
     return z[..., -logical_labels.shape[-1] :]
 
 

@@ -5,16 +5,13 @@ effective multi-label learning", ICDM 2015; as a label enhancement method in Xu,
 "Label enhancement for label distribution learning", TKDE 2021.
 """
 
-from numbers import Real
-from typing import ClassVar
-
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
+from conle.core.hyperparameters import Share
 from conle.methods.contract import Features, LogicalLabels, Recovered, TransductiveEnhancer
 from conle.methods.geometry import as_distributions, gaussian, raw_distances
 
-# The fixed point is reached to rounding: the error falls by alpha each time.
+# Each step reduces the error by the factor alpha, so this is the fixed point up to rounding.
 TOLERANCE = 1e-12
 
 
@@ -24,23 +21,16 @@ class LP(TransductiveEnhancer):
     With A = exp(-|x_i - x_j|^2 / 2) on the raw features, its diagonal zero, and
     P = R^-1/2 A R^-1/2, R the row sums of A, recovers the fixed point of
     F = alpha P F + (1 - alpha) L, divided by its row sums.
-
-    Args:
-        alpha: weight of the neighbours against the sample's own labels.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "alpha": [Interval(Real, 0, 1, closed="left")],
-    }
-
-    def __init__(self, *, alpha: float = 0.5) -> None:
-        self.alpha = alpha
+    alpha: Share = 0.5
+    """Weight of the neighbours against the sample's own labels."""
 
     def _fit_transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         propagation = gaussian(raw_distances(features)[0], width=1.0)
         np.fill_diagonal(propagation, 0.0)
         sums = propagation.sum(axis=1)
-        # A sample so far from all others that its row is zero keeps its own labels.
+        # A sample far from all others has a row of zeros and keeps its own labels.
         scale = np.divide(1.0, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
         propagation *= scale[:, None]
         propagation *= scale

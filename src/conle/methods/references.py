@@ -1,19 +1,19 @@
-"""Reference rows: what is recovered without learning anything from the features.
+"""Reference rows: methods that learn nothing from the features.
 
-A method that cannot beat them has not shown that its features help.
+A method that cannot beat them has not shown that the features help it.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
-from numbers import Integral, Real
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float
+from pydantic import Field
 from scipy.special import softmax
-from sklearn.utils._param_validation import Interval
 
 from conle.core.binarisation import binarise
+from conle.core.hyperparameters import NonNegativeInt, PositiveFloat, PositiveInt, Threshold
 from conle.methods.contract import Features, InductiveEnhancer, LogicalLabels, Recovered
 
 
@@ -40,63 +40,42 @@ class SoftmaxLabels(InductiveEnhancer):
 class LabelPosterior(InductiveEnhancer):
     """Posterior mean of the distribution given only how many labels of a sample are relevant.
 
-    D has a symmetric Dirichlet(a) prior, a chosen by maximum likelihood of the observed numbers
-    of relevant labels under the binarisation (of several such a, as where all samples have one
-    number, the nearest to 1, the uniform Dirichlet). A sample with k relevant labels is recovered
-    as M_k / k for each of them and (1 - M_k) / (c - k) for each other, where
+    D has a symmetric Dirichlet(a) prior. The value of a maximises the likelihood of the observed
+    numbers of relevant labels under the binarisation; among several maxima, as where all samples
+    have one number, it is the one nearest to 1, the uniform Dirichlet. A sample with k relevant
+    labels is recovered as M_k / k for each of them and (1 - M_k) / (c - k) for each other, where
     M_k = E[mass of the k largest degrees | binarising gives k relevant labels].
 
-    Both expectations are taken over the same Monte Carlo draws for every fit with one seed. A k
-    that binarising does not produce at the chosen a takes M_k from the nearest a on the grid at
-    which it does; one that it cannot produce at all (none or nearly all labels relevant) carries
-    no information and is recovered as uniform.
-
-    Args:
-        threshold: T of the binarisation, between 0 and 1.
-        draws: Monte Carlo draws for each value of a.
-        smallest_concentration: smallest a tried.
-        largest_concentration: largest a tried.
-        concentrations: how many values of a are tried, evenly spaced in log a.
-        seed: of the Monte Carlo draws.
+    Both expectations come from the same Monte Carlo draws for every fit with one seed. Where no
+    draw at the chosen a has k relevant labels, M_k comes from the nearest a at which one has. A
+    k that no draw has at any a (none or nearly all labels relevant) carries no information and
+    is recovered as uniform.
 
     Attributes:
         concentration_: the chosen a.
         relevant_mass_: M_k for k = 0 to c (shape c + 1; k / c where k carries no information).
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "threshold": [Interval(Real, 0, 1, closed="neither")],
-        "draws": [Interval(Integral, 1, None, closed="left")],
-        "smallest_concentration": [Interval(Real, 0, None, closed="neither")],
-        "largest_concentration": [Interval(Real, 0, None, closed="neither")],
-        "concentrations": [Interval(Integral, 2, None, closed="left")],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        threshold: float = 0.5,
-        draws: int = 20_000,
-        smallest_concentration: float = 0.1,
-        largest_concentration: float = 1000.0,
-        concentrations: int = 61,
-        seed: int = 0,
-    ) -> None:
-        self.threshold = threshold
-        self.draws = draws
-        self.smallest_concentration = smallest_concentration
-        self.largest_concentration = largest_concentration
-        self.concentrations = concentrations
-        self.seed = seed
+    threshold: Threshold = 0.5
+    """T of the binarisation."""
+    draws: PositiveInt = 20_000
+    """Monte Carlo draws for each value of a."""
+    smallest_concentration: PositiveFloat = 0.1
+    """Smallest value of a that is tried."""
+    largest_concentration: PositiveFloat = 1000.0
+    """Largest value of a that is tried."""
+    concentrations: Annotated[int, Field(ge=2)] = 61
+    """Number of values of a that are tried, evenly spaced in log a."""
+    seed: NonNegativeInt = 0
+    """Seed of the Monte Carlo draws."""
 
     def check_hyperparameters(self) -> None:
-        """See `LabelEnhancer.check_hyperparameters`."""
+        """Check the hyperparameters, alone and together; see `Hyperparameters`."""
         super().check_hyperparameters()
         if not self.smallest_concentration < self.largest_concentration:
             raise ValueError(
-                f"smallest_concentration ({self.smallest_concentration}) must be below "
-                f"largest_concentration ({self.largest_concentration})"
+                f"{type(self).__name__}: smallest_concentration ({self.smallest_concentration}) "
+                f"must be below largest_concentration ({self.largest_concentration})"
             )
 
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
@@ -108,7 +87,7 @@ class LabelPosterior(InductiveEnhancer):
         drawn, mass = _drawn_relevant_counts(
             labels, self.threshold, self.draws, tuple(concentrations), self.seed
         )
-        # Half a draw keeps a k that was not drawn possible, and unlikely.
+        # Half a draw more keeps a k that was not drawn possible but unlikely.
         probabilities = (drawn + 0.5) / (drawn + 0.5).sum(axis=1, keepdims=True)
         likelihood = np.log(probabilities) @ observed
         best = min(
@@ -137,7 +116,7 @@ class LabelPosterior(InductiveEnhancer):
         labels = logical_labels.shape[1]
         k = logical_labels.sum(axis=1, keepdims=True)
         relevant_mass = self.relevant_mass_[k.astype(int)]
-        # Rows of all relevant (or all irrelevant) labels have no label to divide the rest among.
+        # A row whose labels are all relevant (or irrelevant) has no label to divide the rest among.
         recovered = np.where(
             logical_labels == 1,
             relevant_mass / np.maximum(k, 1),
@@ -150,9 +129,9 @@ class LabelPosterior(InductiveEnhancer):
 def _drawn_relevant_counts(
     labels: int, threshold: float, draws: int, concentrations: tuple[float, ...], seed: int
 ) -> tuple[Float[np.ndarray, "grid counts"], Float[np.ndarray, "grid counts"]]:
-    """How often k labels are relevant, and the summed mass of those, for each concentration.
+    """Count draws with k relevant labels and sum their relevant mass, for each concentration.
 
-    Kept from fit to fit: it depends on the number of labels, not on the samples.
+    The result is cached: it depends on the number of labels, not on the samples.
     """
     generator = np.random.default_rng(seed)
     counts = np.zeros((len(concentrations), labels + 1))

@@ -1,91 +1,108 @@
-"""Every method by name. A new method is one file, one entry here and one block of parameters."""
+"""Every method by name: its class and its block of hyperparameters.
+
+A new method is one file, one entry here and one block in `conf/base/parameters_*.yml`.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from conle.methods.contract import LabelEnhancer
 
 
 @dataclass(frozen=True)
 class Method:
-    """A label enhancer and what pipelines and reports need to know of it.
+    """A label enhancer as pipelines and reports see it.
+
+    Pipelines are built without importing the class, because torch takes seconds to load. So
+    `trained` and `transductive` repeat facts of the class; a test compares them.
 
     Attributes:
         title: name in tables and figures.
-        path: "module:class". Imported on use: torch takes seconds to load.
-        parameters: name of its block of hyperparameters.
+        path: "module:class".
+        parameters: name of its block of hyperparameters in `conf/base`.
+        role: part of the benchmark that the method belongs to.
+        fixed: hyperparameters that define this variant of the class and cannot be set.
         trained: whether it has weights to keep and training curves to draw.
         transductive: whether it recovers only the rows it is fitted to.
-        fixed: hyperparameters that make the method what it is and cannot be set.
-        resource: what its time or size hangs on, "gpu" or "memory"; None if it is done at once.
+        resource: "gpu" or "memory", whichever limits it on a machine; None if neither does.
     """
 
     title: str
     path: str
     parameters: str
+    role: Literal["conle", "ablation", "posterior", "floor", "baseline", "reference"] = "baseline"
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     trained: bool = False
     transductive: bool = False
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    resource: str | None = None
+    resource: Literal["gpu", "memory"] | None = None
+
+    @property
+    def class_name(self) -> str:
+        """Name of the class."""
+        return self.path.split(":")[1]
 
     @property
     def enhancer_class(self) -> type[LabelEnhancer]:
-        """The class of the method."""
-        module, name = self.path.split(":")
-        return getattr(import_module(module), name)
+        """The class, imported on use."""
+        return getattr(import_module(self.path.split(":")[0]), self.class_name)
 
+
+_CONLE = "conle.methods.conle:ConLE"
+_CONLE_POSTERIOR = "conle.methods.posterior.decoder:ConLEPosterior"
+_POSTERIOR_PCA = "conle.methods.posterior.decoder:PosteriorPCA"
+_POSTERIOR_FEATURELESS = "conle.methods.posterior.decoder:PosteriorFeatureless"
 
 METHODS = {
-    "conle": Method("ConLE", "conle.methods.conle:ConLE", "conle", trained=True, resource="gpu"),
+    "conle": Method("ConLE", _CONLE, "conle", "conle", trained=True, resource="gpu"),
     "conle_h": Method(
         "ConLE_h",
-        "conle.methods.conle:ConLE",
+        _CONLE,
         "conle",
+        "ablation",
+        {"use_contrastive_loss": False},
         trained=True,
-        fixed={"use_contrastive_loss": False},
         resource="gpu",
     ),
     "conle_l": Method(
         "ConLE_l",
-        "conle.methods.conle:ConLE",
+        _CONLE,
         "conle",
+        "ablation",
+        {"use_threshold_loss": False},
         trained=True,
-        fixed={"use_threshold_loss": False},
         resource="gpu",
     ),
     "conle_posterior": Method(
-        "ConLE posterior",
-        "conle.methods.posterior.decoder:ConLEPosterior",
-        "conle_posterior",
-        resource="gpu",
+        "ConLE posterior", _CONLE_POSTERIOR, "conle_posterior", "posterior", resource="gpu"
     ),
+    # With a floor on every dataset and on none, whatever the datasets declare.
     "conle_posterior_floor": Method(
         "ConLE posterior, floor",
-        "conle.methods.posterior.decoder:ConLEPosterior",
+        _CONLE_POSTERIOR,
         "conle_posterior",
-        fixed={"degree_floor": 1.0},
+        "floor",
+        {"degree_floor": 1.0},
         resource="gpu",
     ),
     "conle_posterior_no_floor": Method(
         "ConLE posterior, no floor",
-        "conle.methods.posterior.decoder:ConLEPosterior",
+        _CONLE_POSTERIOR,
         "conle_posterior",
-        fixed={"degree_floor": 0.0},
+        "floor",
+        {"degree_floor": 0.0},
         resource="gpu",
     ),
     "posterior_pca": Method(
-        "PCA posterior",
-        "conle.methods.posterior.decoder:PosteriorPCA",
-        "posterior_pca",
-        resource="gpu",
+        "PCA posterior", _POSTERIOR_PCA, "posterior_pca", "posterior", resource="gpu"
     ),
     "posterior_featureless": Method(
         "featureless posterior",
-        "conle.methods.posterior.decoder:PosteriorFeatureless",
+        _POSTERIOR_FEATURELESS,
         "posterior_featureless",
+        "posterior",
         resource="gpu",
     ),
     "fcm": Method("FCM", "conle.methods.fcm:FCM", "fcm", transductive=True, resource="memory"),
@@ -96,31 +113,31 @@ METHODS = {
         "LEVI-MLP", "conle.methods.levi_mlp:LEVIMLP", "levi_mlp", trained=True, resource="gpu"
     ),
     "lesc": Method("LESC", "conle.methods.lesc:LESC", "lesc", transductive=True, resource="memory"),
-    "uniform": Method("uniform", "conle.methods.references:Uniform", "uniform"),
+    "uniform": Method("uniform", "conle.methods.references:Uniform", "uniform", "reference"),
     "softmax_labels": Method(
-        "softmax of L", "conle.methods.references:SoftmaxLabels", "softmax_labels"
+        "softmax of L", "conle.methods.references:SoftmaxLabels", "softmax_labels", "reference"
     ),
     "label_posterior": Method(
-        "label posterior", "conle.methods.references:LabelPosterior", "label_posterior"
+        "label posterior",
+        "conle.methods.references:LabelPosterior",
+        "label_posterior",
+        "reference",
     ),
 }
-# Settings of the whole run that a method takes if it has them.
-RUN_SETTINGS = ("threshold", "device", "seed")
-# And those of a dataset.
-DATASET_SETTINGS = ("degree_floor",)
-ABLATIONS = ("conle_h", "conle_l")
-POSTERIORS = ("conle_posterior", "posterior_pca", "posterior_featureless")
-# ConLE's posterior with a floor on every dataset and on none, whatever they declare.
-FLOORS = ("conle_posterior_floor", "conle_posterior_no_floor")
-# The posterior whose representation is chosen by the logical labels: no method of its own.
-CHOSEN = "posterior_chosen"
-REFERENCES = ("uniform", "softmax_labels", "label_posterior")
-# All others: a new method joins them.
-BASELINES = tuple(
-    name for name in METHODS if name not in ("conle", *ABLATIONS, *POSTERIORS, *FLOORS, *REFERENCES)
-)
 
-# What the learner of the predictive setting is trained on beside recovered distributions.
+
+def _with_role(role: str) -> tuple[str, ...]:
+    return tuple(name for name, method in METHODS.items() if method.role == role)
+
+
+ABLATIONS = _with_role("ablation")
+POSTERIORS = _with_role("posterior")
+FLOORS = _with_role("floor")
+BASELINES = _with_role("baseline")
+REFERENCES = _with_role("reference")
+# The posterior whose representation the logical labels choose; it is no method of its own.
+CHOSEN = "posterior_chosen"
+# The learner of the predictive setting is trained on these beside recovered distributions.
 TRUE_DISTRIBUTIONS, NORMALISED_LABELS = "true_distributions", "normalised_labels"
 
 TITLES = {name: method.title for name, method in METHODS.items()} | {
@@ -129,53 +146,52 @@ TITLES = {name: method.title for name, method in METHODS.items()} | {
     NORMALISED_LABELS: "L, normalised",
 }
 
+# Settings of a run, and of a dataset; a method takes those that it has as hyperparameters.
+RUN_SETTINGS = ("threshold", "device", "seed")
+DATASET_SETTINGS = ("degree_floor",)
 
-def make_enhancer(
-    name: str, hyperparameters: Mapping[str, Any] | None = None, **run_settings: Any
-) -> LabelEnhancer:
+
+def make_enhancer(name: str, hyperparameters: Any = None, **run_settings: Any) -> LabelEnhancer:
     """Make the unfitted enhancer of a name.
 
     Args:
         name: a key of `METHODS`.
-        hyperparameters: of the method; defaults where left out. They may hold a seed, device or
-            threshold of the method's own.
+        hyperparameters: the block of the method, a mapping as read from YAML; None for the
+            defaults. The block may hold a seed, device or threshold of the method's own.
         run_settings: settings of the whole run (seed, device, threshold) and of the dataset
-            (degree_floor); a method takes those it has.
+            (degree_floor); a method takes those that it has.
 
     Returns:
         The enhancer, its hyperparameters checked.
 
     Raises:
-        ValueError: the method or a hyperparameter is unknown, or a value is out of its range.
+        ValueError: the method or a hyperparameter is unknown, a value is out of its range, or the
+            block is not a mapping.
     """
     if name not in METHODS:
         raise ValueError(f"there is no method {name!r}{suggestion(name, METHODS)}")
-    settings = (*RUN_SETTINGS, *DATASET_SETTINGS)
-    unknown = sorted(set(run_settings) - set(settings))
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is no setting of a run{suggestion(unknown[0], settings)}")
     method = METHODS[name]
-    if not isinstance(hyperparameters or {}, Mapping):
-        raise ValueError(
-            f"{method.parameters} must be a block of hyperparameters, not {hyperparameters!r}"
-        )
-    known = method.enhancer_class._get_param_names()
+    block = {} if hyperparameters is None else hyperparameters
+    if not isinstance(block, Mapping):
+        raise ValueError(f"{method.parameters} must be a block of hyperparameters, not {block!r}")
+    settings = (*RUN_SETTINGS, *DATASET_SETTINGS)
+    for key in run_settings:
+        if key not in settings:
+            raise ValueError(f"{key!r} is no setting of a run{suggestion(key, settings)}")
+    known = method.enhancer_class.hyperparameter_names()
     settable = [key for key in known if key not in method.fixed]
-    values = {key: value for key, value in run_settings.items() if key in settable}
-    for key, value in (hyperparameters or {}).items():
-        # The ablations share ConLE's block, which may hold the switch that they fix.
-        if key in method.fixed:
-            continue
+    for key in block:
         if key not in known:
             raise ValueError(f"{name} has no hyperparameter {key!r}{suggestion(key, settable)}")
-        values[key] = value
-    enhancer = method.enhancer_class(**values, **method.fixed)
+    # The ablations share ConLE's block, which may hold the switch that they fix.
+    values = {key: value for key, value in run_settings.items() if key in known}
+    enhancer = method.enhancer_class(**{**values, **block, **method.fixed})
     enhancer.check_hyperparameters()
     return enhancer
 
 
 def suggestion(wrong: str, choices: Iterable[str]) -> str:
-    """The end of a message about a wrong name: the right one, or all there are."""
+    """End of a message about a wrong name: the nearest right one, or all that there are."""
     close = get_close_matches(wrong, list(choices), n=1)
     if close:
         return f"; did you mean {close[0]!r}?"

@@ -1,17 +1,17 @@
-"""Seeds of the parts of a computation, each independent of the others."""
+"""Independent seeds for the parts of a computation."""
 
 import numpy as np
 
 
 def fold_seeds(seed: int, folds: int) -> list[np.random.SeedSequence]:
-    """One independent seed for each fold. That of a fold does not depend on how many there are."""
+    """One independent seed per fold; the seed of a fold does not depend on the number of folds."""
     return np.random.SeedSequence(seed).spawn(folds)
 
 
 def spawned(seed: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
-    """As `seed.spawn(number)` the first time, whenever it is called.
+    """Return what `seed.spawn(number)` returns the first time, at every call.
 
-    A chunk of folds that is tried again, with fewer at a time, has the seeds that it had.
+    So a chunk of folds that starts anew has the seeds that it had.
     """
     return [
         np.random.SeedSequence(

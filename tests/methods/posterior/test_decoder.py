@@ -55,7 +55,7 @@ def test_samples_and_intervals(simulated, floor):
     np.testing.assert_allclose(low, np.quantile(draws, 0.25, axis=0))
     np.testing.assert_allclose(high, np.quantile(draws, 0.75, axis=0))
     with pytest.raises(ValueError, match="level must lie between 0 and 1, not 90"):
-        decoder.credible_intervals(*few, level=90)
+        decoder.credible_intervals(*few, level=90.0)
 
 
 def test_folds_together_are_folds_alone(simulated):

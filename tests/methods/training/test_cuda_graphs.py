@@ -5,8 +5,9 @@ from sklearn.base import clone
 
 from conle.methods.conle import ConLE
 from conle.methods.levi_mlp import LEVIMLP
-from conle.methods.training import batched
-from conle.methods.training.batched import fold_batches, on_device
+from conle.methods.training import batches as batches_module
+from conle.methods.training import enhancer as enhancer_module
+from conle.methods.training.batches import fold_batches, on_device
 from conle.methods.training.cuda_graphs import tensor_float_32
 
 CPU = torch.device("cpu")
@@ -42,7 +43,7 @@ def test_padding_every_batch_changes_nothing_but_rounding(samples, monkeypatch, 
     splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 7)]
     usual = enhancer.recover_folds(features, logical_labels, splits).recovered
     monkeypatch.setattr(
-        batched,
+        enhancer_module,
         "fold_batches",
         lambda *given, equally_wide: fold_batches(*given, equally_wide=not equally_wide),
     )
@@ -66,7 +67,7 @@ def test_a_gpu_gets_the_same_batches_many_at_a_time(monkeypatch):
     monkeypatch.setattr(
         torch.Tensor, "to", lambda tensor, *_, **__: moved.append(len(tensor)) or tensor
     )
-    monkeypatch.setattr(batched, "BATCHES_UPLOADED", 5)
+    monkeypatch.setattr(batches_module, "BATCHES_UPLOADED", 5)
     gpu = on_device(batches(equally_wide=True), torch.device("cuda"))
     for one, other in zip(gpu, batches(equally_wide=True), strict=True):
         assert all(map(torch.equal, one, other))

@@ -1,4 +1,4 @@
-"""The three losses of ConLE, each usable alone."""
+"""The three losses of ConLE."""
 
 from conle.methods.losses.contrastive import contrastive_loss
 from conle.methods.losses.distance import distance_loss

@@ -1,4 +1,4 @@
-"""ConLE's distance loss: recovered distributions stay close to the logical labels."""
+"""ConLE's distance loss, which keeps recovered distributions close to the logical labels."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,8 +16,8 @@ def distance_loss(
     Source: Wang et al., "Contrastive label enhancement", IJCAI 2023, equation 6.
 
     Args:
-        recovered: what the network recovers, one batch per fold.
-        logical_labels: 0/1 labels, same shape.
+        recovered: recovered distributions, one batch per fold.
+        logical_labels: logical labels, each 0 or 1.
         reduction: "sum" over the samples of a batch, as in the paper, or their "mean".
         present: which rows of a batch are samples; the others are padding and take no part.
 

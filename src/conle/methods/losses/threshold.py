@@ -1,4 +1,4 @@
-"""ConLE's threshold loss: every relevant label above every irrelevant one, by a margin."""
+"""ConLE's threshold loss, which lifts relevant labels above irrelevant ones by a margin."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,8 +18,8 @@ def threshold_loss(
     Source: Wang et al., "Contrastive label enhancement", IJCAI 2023, equations 7 and 8.
 
     Args:
-        recovered: what the network recovers, one batch per fold.
-        logical_labels: 0/1 labels, same shape.
+        recovered: recovered distributions, one batch per fold.
+        logical_labels: logical labels, each 0 or 1.
         epsilon: the margin between relevant and irrelevant labels.
         present: which rows of a batch are samples; the others are padding and take no part.
 

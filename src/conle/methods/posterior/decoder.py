@@ -1,26 +1,33 @@
 """The posterior decoder: label distributions inferred from how logical labels are made.
 
-Where logical labels were made by binarising distributions at T, they say more of the degrees
-than which are relevant. The decoder models the degrees given a representation of the features
-(`posterior_sampler`), conditions on exactly the observed logical labels, and recovers the
-posterior mean. It is this project's own; the contrastive representation is ConLE's (Wang et al.,
-"Contrastive label enhancement", IJCAI 2023).
+Logical labels that were made by binarising distributions at T say more of the degrees than which
+are relevant. The decoder models the degrees given a representation of the features (`sampler`),
+conditions on exactly the observed logical labels, and recovers the posterior mean. It is this
+project's own; the contrastive representation is ConLE's (Wang et al., "Contrastive label
+enhancement", IJCAI 2023).
+
+There is one decoder. Its subclasses differ only in the representation that they give to it: none,
+principal components, or ConLE's Z.
 """
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
-from typing import ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.utils._param_validation import Interval
-from torch import Tensor
+from numpy.typing import ArrayLike
 
 from conle.core.binarisation import binarise
-from conle.methods.conle import ConLE
+from conle.core.hyperparameters import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Threshold,
+)
+from conle.methods.conle import ConLE, ObjectiveHyperparameters
 from conle.methods.contract import (
     Features,
     FoldRecovery,
@@ -29,137 +36,92 @@ from conle.methods.contract import (
     NotApplicableError,
     ProgressCallback,
     Recovered,
+    RecoveredRows,
+    Rows,
     Split,
     check_inputs,
 )
+from conle.methods.posterior.inference import Draw, Inference, with_intercept
+from conle.methods.posterior.label_checks import check_labels, warn_of_unidentified_scale
 from conle.methods.posterior.representations import (
     ContrastiveLearner,
     NoLearner,
     PrincipalComponentsLearner,
     RepresentationLearner,
 )
-from conle.methods.posterior.sampler import (
-    Coefficients,
-    CovariancePrior,
-    LatentDegrees,
-    fit_coefficients,
-    sample_distributions,
-)
-from conle.methods.posterior.threshold_model import possible_counts, start_ratios
+from conle.methods.posterior.sampler import coefficients_from_arrays, coefficients_to_arrays
 from conle.methods.seeds import fold_seeds, spawned
-from conle.methods.training.batched import StepCounter, on_all_cores, resolve_device
+from conle.methods.training.scheduling import StepCounter, on_all_cores, resolve_device
 
-# Samples of all folds that are sampled at once: fewer spend their time between the operations of
-# the program, more fall out of a CPU's cache.
+# Samples of all folds that are sampled at once. With fewer, the time between the operations of the
+# program dominates; more fall out of a CPU's cache.
 CHUNK_SAMPLES_ON_CPU = 40_000
 CHUNK_SAMPLES_ON_GPU = 1_000_000
-# Fewer are not worth sharing between two cores.
+# Fewer samples are not worth sharing between two cores.
 SHARED_SAMPLES = 20_000
-# With fewer samples than this share of another number of relevant labels, L hardly says how far
-# the degrees are apart.
-SHARE_OF_OTHER_COUNTS = 0.01
-ROWS_SHOWN = 5
-# Learning the representations and sampling are shown as one progress.
-PARTS_OF_PROGRESS, LEARNING = 1000, 300
+# The progress has so many parts, and learning the representations takes so many of them.
+PROGRESS_PARTS, LEARNING_PARTS = 1000, 300
 
 
 class PosteriorDecoder(InductiveEnhancer):
-    """Base of the decoders; a subclass says what the degrees are regressed on.
-
-    Args:
-        threshold: T of the binarisation that made the logical labels.
-        threshold_model: without it, logical labels only order the degrees, relevant above
-            irrelevant: for labels that were not made by binarising.
-        degree_floor: phi; 0, or 1 where degrees are known to have a positive minimum (ratings on
-            a scale that starts above zero).
-        start_level: factor of the weights that the sampler starts from (2 phi and more with a
-            floor). With a floor the level hardly moves in any practical number of sweeps, so that
-            this is a hyperparameter and not a detail. None stands for 2 with a floor and 1
-            without.
-        scale_prior: tau of the half-normal prior on the overall deviation of log weights.
-        sweeps: of the Gibbs sampler.
-        burn_in: sweeps before the first draw that counts.
-        chains: for each sample that is recovered.
-        device: "auto" (the GPU where there is one), "cpu" or "cuda".
-        seed: of all draws.
+    """Base of the decoders; a subclass names the representation that the degrees depend on.
 
     Attributes:
         coefficients_: W, Sigma and lambda after every sweep.
-        representation_: the function of features that was learned.
+        representation_: the learned function of the features.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "threshold": [Interval(Real, 0, 1, closed="neither")],
-        "threshold_model": ["boolean"],
-        "degree_floor": [Interval(Real, 0, None, closed="left")],
-        "start_level": [Interval(Real, 0, None, closed="neither"), None],
-        "scale_prior": [Interval(Real, 0, None, closed="neither")],
-        "sweeps": [Interval(Integral, 1, None, closed="left")],
-        "burn_in": [Interval(Integral, 0, None, closed="left")],
-        "chains": [Interval(Integral, 1, None, closed="left")],
-        "device": [str],
-        "seed": [Interval(Integral, 0, None, closed="left")],
-    }
+    threshold: Threshold = 0.5
+    """T of the binarisation that made the logical labels."""
+    threshold_model: bool = True
+    """False: logical labels only order the degrees, for labels that were not made by binarising."""
+    degree_floor: NonNegativeFloat = 0.0
+    """Floor phi of the weights; 1 where degrees have a positive minimum (ratings from 1 up)."""
+    start_level: PositiveFloat | None = None
+    """Factor of the weights that the sampler starts from; None: 2 with a floor, 1 without.
 
-    def __init__(
-        self,
-        *,
-        threshold: float = 0.5,
-        threshold_model: bool = True,
-        degree_floor: float = 0.0,
-        start_level: float | None = None,
-        scale_prior: float = 1.0,
-        sweeps: int = 200,
-        burn_in: int = 80,
-        chains: int = 4,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.threshold = threshold
-        self.threshold_model = threshold_model
-        self.degree_floor = degree_floor
-        self.start_level = start_level
-        self.scale_prior = scale_prior
-        self.sweeps = sweeps
-        self.burn_in = burn_in
-        self.chains = chains
-        self.device = device
-        self.seed = seed
+    With a floor the factor must exceed 1. The level then hardly moves in any practical number of
+    sweeps, so the results depend on this choice.
+    """
+    scale_prior: PositiveFloat = 1.0
+    """Scale tau of the half-normal prior on the overall deviation of log weights."""
+    sweeps: PositiveInt = 200
+    """Sweeps of the Gibbs sampler."""
+    burn_in: NonNegativeInt = 80
+    """Sweeps before the first draw that counts."""
+    chains: PositiveInt = 4
+    """Chains for each sample that is recovered."""
+    device: str = "auto"
+    """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
+    seed: NonNegativeInt = 0
+    """Seed of all draws."""
+
+    @abstractmethod
+    def _learner(self) -> RepresentationLearner:
+        """The learner of the representation."""
 
     def check_hyperparameters(self) -> None:
-        """See `LabelEnhancer.check_hyperparameters`."""
+        """Check the hyperparameters, alone and together; see `Hyperparameters`."""
         super().check_hyperparameters()
         resolve_device(self.device)
         if self.burn_in >= self.sweeps:
-            raise ValueError(f"burn_in ({self.burn_in}) must be below sweeps ({self.sweeps})")
+            raise ValueError(
+                f"{type(self).__name__}: burn_in ({self.burn_in}) must be below sweeps "
+                f"({self.sweeps})"
+            )
         self._check_start_level(self.effective_start_level)
 
     @property
     def effective_start_level(self) -> float:
-        """`start_level`, or what None stands for."""
+        """`start_level`, or the level that None stands for."""
         if self.start_level is not None:
             return self.start_level
         return 2.0 if self.degree_floor else 1.0
 
-    def _check_start_level(self, level: float) -> None:
-        if level <= (1 if self.degree_floor else 0):
-            raise ValueError(
-                f"start_level ({level:g}) must exceed "
-                + (
-                    "1 with a degree_floor: the sampler starts at start_level times the floor"
-                    if self.degree_floor
-                    else "0"
-                )
-            )
-
-    @abstractmethod
-    def _learner(self) -> RepresentationLearner:
-        """What learns the representation."""
-
     def recover_folds(
         self,
-        features: Features,
-        logical_labels: LogicalLabels,
+        features: ArrayLike,
+        logical_labels: ArrayLike,
         splits: Sequence[Split],
         on_progress: ProgressCallback | None = None,
     ) -> FoldRecovery:
@@ -177,49 +139,53 @@ class PosteriorDecoder(InductiveEnhancer):
 
         def learning(done: int, of: int, status: str) -> None:
             if on_progress is not None:
-                on_progress(LEARNING * done // of, PARTS_OF_PROGRESS, status)
+                on_progress(LEARNING_PARTS * done // of, PROGRESS_PARTS, status)
 
         def count(done: int) -> None:
             if on_progress is not None:
-                part = LEARNING + (PARTS_OF_PROGRESS - LEARNING) * done // whole
-                on_progress(part, PARTS_OF_PROGRESS, f"{done} of {whole} sweeps")
+                part = LEARNING_PARTS + (PROGRESS_PARTS - LEARNING_PARTS) * done // whole
+                on_progress(part, PROGRESS_PARTS, f"{done} of {whole} sweeps")
 
-        report = StepCounter(count)
+        counter = StepCounter(count)
+        inference = self._inference()
         representations = self._learner()(features, logical_labels, splits, learning)
         seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, len(splits))]
 
-        def recover(chunk: np.ndarray) -> dict[int, Recovered]:
-            own = [splits[fold] for fold in chunk]
-            with report.attempt(len(chunk)) as count_sweep:
-                coefficients = self._fit_folds(
-                    [
-                        representations[fold](features[training])
-                        for fold, (training, _) in zip(chunk, own, strict=True)
-                    ],
-                    [logical_labels[training] for training, _ in own],
+        def recover(chunk: Rows) -> dict[int, RecoveredRows]:
+            training = [splits[fold][0] for fold in chunk]
+            test = [splits[fold][1] for fold in chunk]
+
+            def represented(rows: Sequence[Rows]) -> list[np.ndarray]:
+                return [
+                    representations[fold](features[own])
+                    for fold, own in zip(chunk, rows, strict=True)
+                ]
+
+            with counter.attempt(len(chunk)) as count_sweep:
+                coefficients = inference.fit(
+                    represented(training),
+                    [logical_labels[rows] for rows in training],
                     [seeds[fold][0] for fold in chunk],
                     count_sweep,
                 )
-                draws = self._draws(
-                    [
-                        representations[fold](features[test])
-                        for fold, (_, test) in zip(chunk, own, strict=True)
-                    ],
-                    [logical_labels[test] for _, test in own],
+                draws = inference.draws(
+                    represented(test),
+                    [logical_labels[rows] for rows in test],
                     coefficients,
                     [seeds[fold][1] for fold in chunk],
                     count_sweep,
                 )
-                return dict(zip(chunk.tolist(), self._mean(draws), strict=True))
+                means = self._normalised(inference.mean(draws))
+            return dict(zip(chunk.tolist(), means, strict=True))
 
-        recovered: dict[int, Recovered] = {}
+        recovered: dict[int, RecoveredRows] = {}
         chunks = list(self._chunks(splits))
-        for part in on_all_cores(recover, chunks, resolve_device(self.device), report.stop):
+        for part in on_all_cores(recover, chunks, inference.device, counter.stop):
             recovered |= part
         return FoldRecovery([recovered[fold] for fold in range(len(splits))])
 
     def sample(
-        self, features: Features, logical_labels: LogicalLabels
+        self, features: ArrayLike, logical_labels: ArrayLike
     ) -> Float[np.ndarray, "draws samples labels"]:
         """Draw from the posterior of the distributions of any samples.
 
@@ -237,20 +203,20 @@ class PosteriorDecoder(InductiveEnhancer):
         self._check_labels(logical_labels)
         draws = [
             drawn[0].reshape(logical_labels.shape[1], len(features), self.chains)
-            for drawn in self._draws_of(features, logical_labels)
+            for drawn in self._draws(features, logical_labels)
         ]
         drawn = torch.stack(draws).permute(0, 3, 2, 1).cpu().numpy()
         return drawn.reshape(-1, *logical_labels.shape)
 
     def credible_intervals(
-        self, features: Features, logical_labels: LogicalLabels, level: float = 0.9
+        self, features: ArrayLike, logical_labels: ArrayLike, level: float = 0.9
     ) -> tuple[Recovered, Recovered]:
         """Per-label intervals that hold the degree with a given posterior probability.
 
         Args:
             features: X, samples x features.
             logical_labels: L, samples x labels.
-            level: the probability, split evenly to both sides.
+            level: the probability; the rest is split evenly to both sides.
 
         Returns:
             Lower and upper limits, both samples x labels.
@@ -266,22 +232,22 @@ class PosteriorDecoder(InductiveEnhancer):
 
     def sample_chains(
         self,
-        features: Features,
-        logical_labels: LogicalLabels,
+        features: ArrayLike,
+        logical_labels: ArrayLike,
         split: Split,
         start_levels: Sequence[float],
     ) -> Float[np.ndarray, "chains draws samples labels"]:
         """Draw from the posterior of held-out distributions along independent chains.
 
-        `sample` draws along the one chain of W and Sigma that `fit` ran. Here each chain has its
-        own, on one representation, so that their agreement tells how far the sampler has
-        converged. Whatever `chains` is, a held-out sample has one.
+        `sample` draws along the one chain of W and Sigma that `fit` ran. Here each chain has a W
+        and a Sigma of its own, on one representation, so that diagnostics can compare the chains.
+        A held-out sample has one chain each time, whatever `chains` is.
 
         Args:
             features: X, samples x features.
             logical_labels: L, samples x labels.
             split: training rows and held-out rows.
-            start_levels: of every chain; see `start_level`.
+            start_levels: the `start_level` of every chain.
 
         Raises:
             ValueError, NotApplicableError: as `recover_folds`.
@@ -293,36 +259,31 @@ class PosteriorDecoder(InductiveEnhancer):
         self._check_labels(logical_labels)
         (representation,) = self._learner()(features, logical_labels, [split], None)
         training, held_out = split
-        chains = len(start_levels)
-        seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, chains)]
-        device = resolve_device(self.device)
-        coefficients = fit_coefficients(
-            self._degrees([logical_labels[training]] * chains, 1, device, start_levels),
-            _with_intercept([representation(features[training])] * chains).to(device),
-            CovariancePrior(self.scale_prior),
+        number = len(start_levels)
+        seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, number)]
+        inference = replace(self._inference(), start_level=start_levels, chains=1)
+        coefficients = inference.fit(
+            [representation(features[training])] * number,
+            [logical_labels[training]] * number,
             [seed for seed, _ in seeds],
-            self.sweeps,
-            _nothing,
         )
-        draws = sample_distributions(
-            self._degrees([logical_labels[held_out]] * chains, 1, device, start_levels),
-            _with_intercept([representation(features[held_out])] * chains).to(device),
+        draws = inference.draws(
+            [representation(features[held_out])] * number,
+            [logical_labels[held_out]] * number,
             coefficients,
             [seed for _, seed in seeds],
-            self.burn_in,
-            _nothing,
         )
         return torch.stack(list(draws), dim=1).mT.cpu().numpy()
 
     def log_likelihood(
-        self, features: Features, logical_labels: LogicalLabels, draws: int = 1000
+        self, features: ArrayLike, logical_labels: ArrayLike, draws: int = 1000
     ) -> float:
-        """How well the fitted model predicts logical labels from the features alone.
+        """Score how well the fitted model predicts logical labels from the features alone.
 
         Args:
             features: X, samples x features.
             logical_labels: L, samples x labels.
-            draws: of logical labels for each sample.
+            draws: draws of logical labels for each sample.
 
         Returns:
             The mean over the samples of log P(k | x) + the mean over the labels of
@@ -339,7 +300,7 @@ class PosteriorDecoder(InductiveEnhancer):
                 "without a threshold model there is no probability of logical labels"
             )
         labels = logical_labels.shape[1]
-        columns = _with_intercept([self.representation_(features)])[0].numpy()
+        columns = with_intercept([self.representation_(features)])[0].numpy()
         kept = self.coefficients_[self.burn_in :]
         generator = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(3)[2])
         relevant = np.zeros(logical_labels.shape)
@@ -363,194 +324,91 @@ class PosteriorDecoder(InductiveEnhancer):
         self._warn_of_unidentified_scale(logical_labels)
         rows = np.arange(len(features))
         (representation,) = self._learner()(features, logical_labels, [(rows, rows[:0])], None)
-        seed = spawned(fold_seeds(self.seed, 1)[0], 2)[0]
-        self.coefficients_ = self._fit_folds(
-            [representation(features)], [logical_labels], [seed], _nothing
+        self.coefficients_ = self._inference().fit(
+            [representation(features)], [logical_labels], [self._seeds_of_a_fit()[0]]
         )
         self.representation_ = representation
 
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         self._check_labels(logical_labels)
-        return self._mean(self._draws_of(features, logical_labels))[0]
+        draws = self._draws(features, logical_labels)
+        return self._normalised(self._inference().mean(draws))[0]
 
     def _get_weights(self) -> dict[str, np.ndarray]:
-        stacked = {
-            f"coefficients.{part}": torch.stack(
-                [getattr(coefficients, part) for coefficients in self.coefficients_]
-            )
-            .cpu()
-            .numpy()
-            for part in ("weights", "root", "inverse_root", "precision")
+        parts = {
+            "coefficients": coefficients_to_arrays(self.coefficients_),
+            "representation": self.representation_.get_weights(),
         }
-        learned = self.representation_.get_weights()
-        return stacked | {f"representation.{name}": value for name, value in learned.items()}
+        return {
+            f"{part}.{name}": value
+            for part, arrays in parts.items()
+            for name, value in arrays.items()
+        }
 
     def _set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> None:
-        device = resolve_device(self.device)
-        learned = {
-            name.removeprefix("representation."): value
-            for name, value in weights.items()
-            if name.startswith("representation.")
-        }
-        self.representation_ = self._learner().restore(learned, labels)
-        self.coefficients_ = [
-            Coefficients(*(torch.from_numpy(part.copy()).to(device) for part in parts))
-            for parts in zip(
-                *(
-                    weights[f"coefficients.{part}"]
-                    for part in ("weights", "root", "inverse_root", "precision")
-                ),
-                strict=True,
-            )
-        ]
+        def part(prefix: str) -> dict[str, np.ndarray]:
+            return {
+                name.removeprefix(prefix): value
+                for name, value in weights.items()
+                if name.startswith(prefix)
+            }
 
-    def _draws_of(self, features: Features, logical_labels: LogicalLabels) -> Iterator[Tensor]:
-        return self._draws(
+        self.representation_ = self._learner().restore(part("representation."), labels)
+        self.coefficients_ = coefficients_from_arrays(
+            part("coefficients."), resolve_device(self.device)
+        )
+
+    def _inference(self) -> Inference:
+        return Inference(
+            self._threshold(),
+            self.degree_floor,
+            self.effective_start_level,
+            self.scale_prior,
+            self.sweeps,
+            self.burn_in,
+            self.chains,
+            resolve_device(self.device),
+        )
+
+    def _threshold(self) -> float | None:
+        """T, or None where labels only order the degrees."""
+        return self.threshold if self.threshold_model else None
+
+    def _seeds_of_a_fit(self) -> list[np.random.SeedSequence]:
+        """The seeds of the coefficients and of the draws: those of the first fold."""
+        return spawned(fold_seeds(self.seed, 1)[0], 2)
+
+    def _draws(self, features: Features, logical_labels: LogicalLabels) -> Iterator[Draw]:
+        """Draws of the distributions of samples along the coefficients of the fit."""
+        return self._inference().draws(
             [self.representation_(features)],
             [logical_labels],
             self.coefficients_,
-            [spawned(fold_seeds(self.seed, 1)[0], 2)[1]],
-            _nothing,
+            [self._seeds_of_a_fit()[1]],
         )
 
-    def _mean(self, draws: Iterator[Tensor]) -> list[Recovered]:
-        """The mean over draws and chains, for each fold."""
-        total = next(draws).clone()
-        number = 1
-        for drawn in draws:
-            total += drawn
-            number += 1
-        folds, labels, _ = total.shape
-        means = total.reshape(folds, labels, -1, self.chains).mean(dim=-1) / number
-        means = means.mT.cpu().numpy()
+    def _normalised(self, means: Float[np.ndarray, "folds samples labels"]) -> list[Recovered]:
+        """Make rows sum to 1 exactly; refuse values that are not finite."""
         self._refuse_not_finite(means)
         return list(means / means.sum(axis=2, keepdims=True))
 
-    def _fit_folds(
-        self,
-        representations: Sequence[Float[np.ndarray, "samples dimensions"]],
-        logical_labels: Sequence[LogicalLabels],
-        seeds: Sequence[np.random.SeedSequence],
-        on_sweep: Callable[[], None],
-    ) -> list[Coefficients]:
-        device = resolve_device(self.device)
-        return fit_coefficients(
-            self._degrees(logical_labels, 1, device),
-            _with_intercept(representations).to(device),
-            CovariancePrior(self.scale_prior),
-            seeds,
-            self.sweeps,
-            on_sweep,
-        )
-
-    def _draws(
-        self,
-        representations: Sequence[Float[np.ndarray, "samples dimensions"]],
-        logical_labels: Sequence[LogicalLabels],
-        coefficients: Sequence[Coefficients],
-        seeds: Sequence[np.random.SeedSequence],
-        on_sweep: Callable[[], None],
-    ) -> Iterator[Float[Tensor, "folds labels samples_x_chains"]]:
-        device = resolve_device(self.device)
-        columns = _with_intercept(representations).to(device)
-        return sample_distributions(
-            self._degrees(logical_labels, self.chains, device),
-            columns.repeat_interleave(self.chains, dim=1),
-            coefficients,
-            seeds,
-            self.burn_in,
-            on_sweep,
-        )
-
-    def _degrees(
-        self,
-        logical_labels: Sequence[LogicalLabels],
-        chains: int,
-        device: torch.device,
-        start_levels: Sequence[float] | None = None,
-    ) -> LatentDegrees:
-        """The start of the sampler, the chains of a sample side by side.
-
-        Levels are those of the folds, `effective_start_level` if None.
-        """
-        threshold = self.threshold if self.threshold_model else None
-        stacked = np.stack(logical_labels)
-        folds, samples, labels = stacked.shape
-        flat = stacked.reshape(-1, labels)
-        ordering_only = self._uniform_rows(flat)
-        ratios = start_ratios(flat, threshold)
-        if ordering_only.any():
-            ratios[ordering_only] = start_ratios(flat[ordering_only], None)
-        levels = (
-            np.full(folds, self.effective_start_level) if start_levels is None else start_levels
-        )
-        start = ratios * np.repeat(levels, samples)[:, None] * (self.degree_floor or 1.0)
-
-        def tensor(values: np.ndarray) -> Tensor:
-            stacked = torch.from_numpy(values.reshape(folds, samples, labels)).to(device)
-            return stacked.mT.repeat_interleave(chains, dim=2).contiguous()
-
-        return LatentDegrees(
-            tensor(flat == 1),
-            tensor(start),
-            self.degree_floor,
-            threshold,
-            torch.from_numpy(ordering_only.reshape(folds, samples))
-            .to(device)
-            .repeat_interleave(chains, dim=1)
-            if ordering_only.any()
-            else None,
-        )
-
-    def _uniform_rows(self, logical_labels: LogicalLabels) -> np.ndarray:
-        """The rows that only an exactly uniform distribution gives."""
-        _, uniform = possible_counts(logical_labels.shape[1], self.threshold)
-        if not self.threshold_model or uniform is None:
-            return np.zeros(len(logical_labels), dtype=bool)
-        return logical_labels.sum(axis=1) == uniform
+    def _check_start_level(self, level: float) -> None:
+        if level <= (1 if self.degree_floor else 0):
+            rule = (
+                "1 with a degree_floor: the sampler starts at start_level times the floor"
+                if self.degree_floor
+                else "0"
+            )
+            raise ValueError(f"{type(self).__name__}: start_level ({level:g}) must exceed {rule}")
 
     def _check_labels(self, logical_labels: LogicalLabels) -> None:
-        if not self.threshold_model:
-            return
-        labels = logical_labels.shape[1]
-        possible, uniform = possible_counts(labels, self.threshold)
-        counts = logical_labels.sum(axis=1).astype(int)
-        impossible = np.flatnonzero(~possible[counts] & (counts != uniform))
-        if len(impossible):
-            shown = ", ".join(
-                f"row {row} with {counts[row]}" for row in impossible[:ROWS_SHOWN]
-            ) + (", ..." if len(impossible) > ROWS_SHOWN else "")
-            raise NotApplicableError(
-                f"no distribution of {labels} labels binarised at {self.threshold:g} gives the "
-                f"relevant labels of {len(impossible)} rows ({shown} relevant): if the logical "
-                "labels were not made by binarising, set threshold_model to false, so that they "
-                "only order the degrees"
-            )
-        if (counts == uniform).any():
-            warnings.warn(
-                f"{type(self).__name__}: {(counts == uniform).sum()} rows have {uniform} relevant "
-                "labels, which only an exactly uniform distribution gives; their labels only order "
-                "the degrees",
-                stacklevel=3,
-            )
+        check_labels(type(self).__name__, logical_labels, self._threshold())
 
     def _warn_of_unidentified_scale(self, logical_labels: LogicalLabels) -> None:
-        counts = np.bincount(logical_labels.sum(axis=1).astype(int))
-        others = 1 - counts.max() / counts.sum()
-        if (
-            not self.threshold_model
-            or logical_labels.shape[1] == 2
-            or others < SHARE_OF_OTHER_COUNTS
-        ):
-            warnings.warn(
-                f"{type(self).__name__}: the logical labels hardly say how far the degrees are "
-                f"apart ({1 - others:.1%} of the samples have {counts.argmax()} of "
-                f"{logical_labels.shape[1]} labels relevant); the prior (scale_prior) decides",
-                stacklevel=3,
-            )
+        warn_of_unidentified_scale(type(self).__name__, logical_labels, self._threshold())
 
-    def _chunks(self, splits: Sequence[Split]) -> Iterator[np.ndarray]:
-        """Folds of equal numbers of training and of test rows, not too many at once."""
+    def _chunks(self, splits: Sequence[Split]) -> Iterator[Rows]:
+        """Folds with equal numbers of training rows and of test rows, not too many at once."""
         on_cpu = resolve_device(self.device).type == "cpu"
         most = CHUNK_SAMPLES_ON_CPU if on_cpu else CHUNK_SAMPLES_ON_GPU
         sizes = np.array([(len(training), len(test)) for training, test in splits])
@@ -572,168 +430,42 @@ class PosteriorFeatureless(PosteriorDecoder):
 class PosteriorPCA(PosteriorDecoder):
     """The posterior decoder on principal components of the standardised features.
 
-    Args:
-        dimensions: of the principal components.
-        clip: largest absolute value of a standardised feature.
-
-    The other arguments are those of `PosteriorDecoder`.
+    The other hyperparameters are those of `PosteriorDecoder`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **PosteriorDecoder._parameter_constraints,
-        "dimensions": [Interval(Integral, 1, None, closed="left")],
-        "clip": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        *,
-        dimensions: int = 30,
-        clip: float = 5.0,
-        threshold: float = 0.5,
-        threshold_model: bool = True,
-        degree_floor: float = 0.0,
-        start_level: float | None = None,
-        scale_prior: float = 1.0,
-        sweeps: int = 200,
-        burn_in: int = 80,
-        chains: int = 4,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            threshold=threshold,
-            threshold_model=threshold_model,
-            degree_floor=degree_floor,
-            start_level=start_level,
-            scale_prior=scale_prior,
-            sweeps=sweeps,
-            burn_in=burn_in,
-            chains=chains,
-            device=device,
-            seed=seed,
-        )
-        self.dimensions = dimensions
-        self.clip = clip
+    dimensions: PositiveInt = 30
+    """Largest number of principal components."""
+    clip: PositiveFloat = 5.0
+    """Largest absolute value of a standardised feature."""
 
     def _learner(self) -> RepresentationLearner:
         return PrincipalComponentsLearner(self.dimensions, self.clip, self.seed)
 
 
-class ConLEPosterior(PosteriorDecoder):
+class ConLEPosterior(ObjectiveHyperparameters, PosteriorDecoder):
     """The posterior decoder on ConLE's contrastive representation Z.
 
-    Args:
-        epochs: ConLE is trained for as many passes over the training rows.
-        steps: at most.
-
-    lambda1, lambda2, temperature, epsilon, hidden, embedding, learning_rate, momentum, batch_size
-    and clip are those of `ConLE`, the other arguments those of `PosteriorDecoder`.
+    The other hyperparameters are those of `PosteriorDecoder` and, for the training of the
+    representation, of `ConLE`.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        **PosteriorDecoder._parameter_constraints,
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        **{
-            name: ConLE._parameter_constraints[name]
-            for name in (
-                "steps",
-                "lambda1",
-                "lambda2",
-                "temperature",
-                "epsilon",
-                "hidden",
-                "embedding",
-                "learning_rate",
-                "momentum",
-                "batch_size",
-                "clip",
-            )
-        },
-    }
-
-    def __init__(
-        self,
-        *,
-        epochs: int = 11,
-        steps: int = 100,
-        lambda1: float = 0.5,
-        lambda2: float = 1.0,
-        temperature: float = 0.5,
-        epsilon: float = 0.1,
-        hidden: int = 64,
-        embedding: int = 64,
-        learning_rate: float = 0.01,
-        momentum: float = 0.9,
-        batch_size: int = 256,
-        clip: float = 5.0,
-        threshold: float = 0.5,
-        threshold_model: bool = True,
-        degree_floor: float = 0.0,
-        start_level: float | None = None,
-        scale_prior: float = 1.0,
-        sweeps: int = 200,
-        burn_in: int = 80,
-        chains: int = 4,
-        device: str = "auto",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            threshold=threshold,
-            threshold_model=threshold_model,
-            degree_floor=degree_floor,
-            start_level=start_level,
-            scale_prior=scale_prior,
-            sweeps=sweeps,
-            burn_in=burn_in,
-            chains=chains,
-            device=device,
-            seed=seed,
-        )
-        self.epochs = epochs
-        self.steps = steps
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.temperature = temperature
-        self.epsilon = epsilon
-        self.hidden = hidden
-        self.embedding = embedding
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.batch_size = batch_size
-        self.clip = clip
+    epochs: PositiveInt = 11
+    """Largest number of passes over the training rows in the training of ConLE."""
+    steps: PositiveInt = 100
+    """Largest number of steps in the training of ConLE."""
 
     def _learner(self) -> RepresentationLearner:
+        shared = {
+            name: getattr(self, name) for name in ObjectiveHyperparameters.hyperparameter_names()
+        }
         return ContrastiveLearner(
             ConLE(
                 reading="softmax",
                 stopping="fixed",
                 epochs=self.epochs,
                 steps=self.steps,
-                lambda1=self.lambda1,
-                lambda2=self.lambda2,
-                temperature=self.temperature,
-                epsilon=self.epsilon,
-                hidden=self.hidden,
-                embedding=self.embedding,
-                learning_rate=self.learning_rate,
-                momentum=self.momentum,
-                batch_size=self.batch_size,
-                clip=self.clip,
                 device=self.device,
                 seed=self.seed,
+                **shared,
             )
         )
-
-
-def _with_intercept(
-    representations: Sequence[Float[np.ndarray, "samples dimensions"]],
-) -> Float[Tensor, "folds samples columns"]:
-    """[1, f] of the samples of every fold."""
-    stacked = np.stack(representations)
-    ones = np.ones((*stacked.shape[:2], 1))
-    return torch.from_numpy(np.concatenate([ones, stacked], axis=2))
-
-
-def _nothing() -> None:
-    """Nobody wants to know of the progress."""

@@ -1,11 +1,12 @@
-"""What the posterior decoder regresses on: nothing, principal components, or ConLE's Z.
+"""Representations of the features: none, principal components, or ConLE's Z.
 
-Each is learned from the features (and, for Z, the logical labels) of the training rows of a fold.
+The posterior decoder regresses log degrees on them. A representation is learned from the features
+(and, for Z, the logical labels) of the training rows of a fold.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -14,12 +15,14 @@ from sklearn.decomposition import PCA
 
 from conle.methods.conle import ConLE, ConLENetworks
 from conle.methods.contract import Features, LogicalLabels, ProgressCallback, Split
-from conle.methods.training.batched import FeatureScaling, resolve_device
+from conle.methods.training.scaling import FeatureScaling
+from conle.methods.training.scheduling import resolve_device
 
-# Deviations of the vectors Z, of length one, that are no more than rounding.
+# Smaller deviations of the vectors Z, whose length is one, are rounding errors.
 ROUNDING = 1e-6
 
 
+@runtime_checkable
 class Representation(Protocol):
     """A function of the features of a sample."""
 
@@ -27,9 +30,10 @@ class Representation(Protocol):
         """Represent samples."""
 
     def get_weights(self) -> dict[str, np.ndarray]:
-        """What was learned, as arrays by name."""
+        """Return the learned arrays by name."""
 
 
+@runtime_checkable
 class RepresentationLearner(Protocol):
     """Learns a representation for every fold."""
 
@@ -43,23 +47,23 @@ class RepresentationLearner(Protocol):
         """One function of the features for each fold."""
 
     def restore(self, weights: Mapping[str, np.ndarray], labels: int) -> Representation:
-        """The representation that had the weights; labels is c."""
+        """Restore a representation from its weights; labels is the number of labels c."""
 
 
 class NoRepresentation:
-    """No features at all: every sample has the same mean."""
+    """The empty representation: every sample has the same mean."""
 
     def __call__(self, features: Features) -> Float[np.ndarray, "samples 0"]:
-        """Represent samples by nothing."""
+        """Represent samples in no dimensions."""
         return np.empty((len(features), 0))
 
     def get_weights(self) -> dict[str, np.ndarray]:
-        """Nothing."""
+        """Return no arrays."""
         return {}
 
 
 class NoLearner:
-    """Learns nothing."""
+    """Gives the empty representation."""
 
     def __call__(
         self, features, logical_labels, splits, on_progress=None
@@ -86,11 +90,11 @@ class PrincipalComponents:
 
     def __call__(self, features: Features) -> Float[np.ndarray, "samples dimensions"]:
         """Project samples."""
-        scaled = self.scaling.of_fold(features, 0)
+        scaled = self.scaling.scale_for(0, features)
         return (scaled - self.mean) @ self.components.T / self.divisor
 
     def get_weights(self) -> dict[str, np.ndarray]:
-        """What was learned, as arrays by name."""
+        """Return the learned arrays by name."""
         return self.scaling.get_weights() | {
             "mean": self.mean,
             "components": self.components,
@@ -103,9 +107,9 @@ class PrincipalComponentsLearner:
     """Learns `PrincipalComponents`.
 
     Attributes:
-        dimensions: at most; fewer where there are fewer features or samples.
+        dimensions: largest number of components; there are no more than features or samples.
         clip: largest absolute value of a standardised feature.
-        seed: of the randomised decomposition of wide matrices.
+        seed: seed of the randomised decomposition of wide matrices.
     """
 
     dimensions: int
@@ -119,9 +123,9 @@ class PrincipalComponentsLearner:
         learned = []
         for number, split in enumerate(splits, start=1):
             scaling = FeatureScaling.standard(features, [split], self.clip)
-            training = scaling.of_fold(features[split[0]], 0)
+            training = scaling.scale_for(0, features[split[0]])
             pca = PCA(min(self.dimensions, *training.shape), random_state=self.seed)
-            # Of equal samples the shares of the variance, which are not needed, are 0 / 0.
+            # With equal samples the shares of the variance, which are not needed, are 0 / 0.
             with np.errstate(invalid="ignore"):
                 pca.fit(training)
             spread = np.sqrt(pca.explained_variance_ * (len(training) - 1) / len(training))
@@ -158,7 +162,7 @@ class ContrastiveEmbedding:
         return (self._unit(features) - self.centre) / self.divisor
 
     def get_weights(self) -> dict[str, np.ndarray]:
-        """What was learned, as arrays by name."""
+        """Return the learned arrays by name."""
         networks = {name: value.cpu().numpy() for name, value in self.networks.state_dict().items()}
         return (
             self.scaling.get_weights()
@@ -177,7 +181,7 @@ class ContrastiveEmbedding:
     def centred_on(
         cls, networks: ConLENetworks, scaling: FeatureScaling, features: Features
     ) -> "ContrastiveEmbedding":
-        """With the centre and the deviation of some samples."""
+        """Centre and scale the embedding on some samples."""
         embedding = cls(networks, scaling, np.zeros(1), 1.0)
         z = embedding._unit(features)
         centre = z.mean(axis=0)
@@ -187,10 +191,10 @@ class ContrastiveEmbedding:
 
 @dataclass(frozen=True)
 class ContrastiveLearner:
-    """Trains ConLE and keeps F1.
+    """Trains ConLE and keeps F1 as the representation.
 
     Attributes:
-        conle: the enhancer, unfitted.
+        conle: the unfitted enhancer.
     """
 
     conle: ConLE

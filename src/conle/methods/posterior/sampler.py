@@ -1,17 +1,17 @@
 """The Gibbs sampler of the posterior decoder, for several folds at once.
 
-The model of a sample with representation f (its features, or nothing) is
-u ~ N(W' [1, f], Sigma), w = phi + exp(u), D = w / sum(w), and its logical labels are what
-binarising D gives (`threshold_model`). Priors: W | Sigma matrix-normal with row precision lambda
-(0.01 for the intercept), lambda ~ Gamma(1/2, 1/2), on Sigma a density flat in its scale times a
-half-normal on the overall deviation s = sqrt(tr(Sigma) / c).
+The model of a sample with representation f (of its features, or empty) is
+u ~ N(W' [1, f], Sigma), w = phi + exp(u), D = w / sum(w), and binarising D gives its logical labels
+(`threshold_model`). The priors are: W | Sigma is matrix-normal with row precision lambda (0.01 for
+the intercept), lambda ~ Gamma(1/2, 1/2), and the density of Sigma is flat in its scale times a
+half-normal of the overall deviation s = sqrt(tr(Sigma) / c).
 
-Every tensor has a leading fold axis. Random numbers come from each fold's own generators, so
-that a fold's draws do not depend on what it is batched with.
+Every tensor has a leading fold axis. Each fold has random generators of its own, so that its draws
+do not depend on the other folds of the batch.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -24,14 +24,14 @@ from conle.methods.posterior.truncated_normal import truncated_normal
 from conle.methods.seeds import spawned
 
 INTERCEPT_PRECISION = 0.01
-# Of lambda: shape and rate.
+# Shape and rate of the prior of lambda.
 PRECISION_PRIOR = (0.5, 0.5)
 START_VARIANCE = 0.1
-# Added to the scatter, which has directions of length zero where all samples agree.
+# Added to the scatter matrix, which is singular where all samples agree.
 JITTER = 1e-8
 # Standard deviations of log g in the scale moves.
 SCALE_MOVES = (0.3, 0.03, 0.003)
-# A scale move is tried on this many samples of a fold first: with many it nearly always fails.
+# A scale move is tried on this many samples of a fold first, because with many it mostly fails.
 SAMPLES_TRIED_FIRST = 64
 
 Weights = Float[Tensor, "folds labels samples"]
@@ -44,8 +44,8 @@ class CovariancePrior:
 
     Attributes:
         deviation: tau of the half-normal on the overall deviation.
-        degrees, scale: of an inverse Wishart distribution IW(degrees, scale I). None, 0 stands for
-            the density |Sigma|^(-(c + 1 - 1/c) / 2), flat in the scale.
+        degrees, scale: the inverse Wishart distribution IW(degrees, scale I). None and 0 give the
+            density |Sigma|^(-(c + 1 - 1/c) / 2), which is flat in the scale.
     """
 
     deviation: float = 1.0
@@ -75,7 +75,7 @@ class Coefficients:
         return (self.root**2).sum(dim=(1, 2)) / self.root.shape[1]
 
     def conditional(self) -> tuple[Tensor, Tensor]:
-        """What a label's u follows given the others.
+        """The distribution of a label's u given the others.
 
         Returns:
             Factors B (folds x labels x labels, zero diagonal): the conditional mean of u_j is
@@ -88,15 +88,34 @@ class Coefficients:
         return factors, diagonal.rsqrt()
 
 
+def coefficients_to_arrays(coefficients: Sequence[Coefficients]) -> dict[str, np.ndarray]:
+    """Stack the coefficients of all sweeps: arrays by name, the sweeps first."""
+    return {
+        part.name: torch.stack([getattr(sweep, part.name) for sweep in coefficients]).cpu().numpy()
+        for part in fields(Coefficients)
+    }
+
+
+def coefficients_from_arrays(
+    arrays: Mapping[str, np.ndarray], device: torch.device
+) -> list[Coefficients]:
+    """Restore the coefficients of all sweeps from the result of `coefficients_to_arrays`."""
+    stacked = (arrays[part.name] for part in fields(Coefficients))
+    return [
+        Coefficients(*(torch.from_numpy(part.copy()).to(device) for part in parts))
+        for parts in zip(*stacked, strict=True)
+    ]
+
+
 class LatentDegrees:
     """u of the samples of every fold, and its Gibbs updates given W and Sigma.
 
     Args:
         logical_labels: which labels are relevant.
-        start: the weights to start from, feasible.
+        start: initial weights, which must be feasible.
         floor: phi.
         threshold: T, or None where labels only order the degrees.
-        ordering_only: samples to which that applies in any case; None for none.
+        ordering_only: samples whose labels only order the degrees; None for none.
     """
 
     def __init__(
@@ -108,7 +127,7 @@ class LatentDegrees:
         ordering_only: Bool[Tensor, "folds samples"] | None = None,
     ) -> None:
         self.relevant = logical_labels
-        # Added to a weight, these leave it out of an extreme, without a branch.
+        # Added to or subtracted from a weight, these leave it out of an extreme without a branch.
         self._share = logical_labels.to(start.dtype)
         self._if_irrelevant = torch.zeros_like(start).masked_fill_(~logical_labels, torch.inf)
         self._if_relevant = torch.zeros_like(start).masked_fill_(logical_labels, torch.inf)
@@ -119,13 +138,14 @@ class LatentDegrees:
     def sweep(self, means: Weights, coefficients: Coefficients, uniforms: Weights) -> None:
         """Draw u of each label in turn, given those of the others.
 
-        What a weight's limits need of the others is kept as running sums and extremes of the
-        labels before it, which are new, and of those after it, which are old.
+        The limits of a weight depend on sums and extremes of the others. These are kept as running
+        values, over the labels before it, which are new, and over the labels after it, which are
+        old.
 
         Args:
             means: mu of every u.
             coefficients: W and Sigma.
-            uniforms: on [0, 1), one for each draw.
+            uniforms: uniform numbers on [0, 1), one for each draw.
         """
         factors, deviations = coefficients.conditional()
         labels = self.u.shape[1]
@@ -151,7 +171,7 @@ class LatentDegrees:
     def _with_label(
         self, label: int, relevant_mass, irrelevant_mass, smallest_relevant, largest_irrelevant
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Masses and extremes with one label more."""
+        """Masses and extremes with one more label."""
         w = self.w[:, label]
         own = w * self._share[:, label]
         return (
@@ -182,7 +202,7 @@ class LatentDegrees:
                 low = torch.where(self.ordering_only, low_ordered, low)
                 high = torch.where(self.ordering_only, high_ordered, high)
         low, high = low - self.floor, high - self.floor
-        # The present value is feasible: rounding must not say otherwise.
+        # The present value is feasible, and rounding must not exclude it.
         u = self.u[:, label]
         return (
             torch.minimum(low.clamp_min_(0).log_(), u),
@@ -193,8 +213,8 @@ class LatentDegrees:
         """Multiply u of each fold by its factor where all its samples stay feasible.
 
         Args:
-            factors: g.
-            candidates: the folds that are to be tried.
+            factors: g of each fold.
+            candidates: which folds to try.
 
         Returns:
             Which folds were scaled.
@@ -227,10 +247,13 @@ class CoefficientUpdates:
 
     Args:
         representation: [1, f] of the training samples, folds x samples x (1 + features).
-        labels: c.
-        prior: of Sigma.
+        labels: number of labels c.
+        prior: prior of Sigma.
         generators: one per fold.
-        sweeps: as many draws as there will be.
+        sweeps: number of draws.
+
+    Raises:
+        NotApplicableError: there are fewer training samples than labels.
     """
 
     def __init__(
@@ -266,7 +289,7 @@ class CoefficientUpdates:
             )
             for generator in generators
         ]
-        # Sweeps first.
+        # The sweeps are the first axis.
         self._normals, self._bartlett, self._gammas, self._moves, self._log_uniforms = (
             torch.from_numpy(np.stack(values, axis=1)).to(representation.device)
             for values in zip(*drawn, strict=True)
@@ -297,14 +320,14 @@ class CoefficientUpdates:
         """Draw Sigma and W together, accepted by the half-normal, and then lambda.
 
         Args:
-            sweep: its number, from 0.
-            u: of the training samples.
-            present: the coefficients before.
+            sweep: number of the sweep, from 0.
+            u: log weights of the training samples.
+            present: the coefficients of the sweep before.
         """
         ridge = self._ridge(present.precision)
         factor, projected = self._normal_equations(u, ridge)
         mean = torch.cholesky_solve(projected, factor)
-        # U'U - M'F'U, as a sum of squares: the difference would lose its digits.
+        # U'U - M'F'U as a sum of squares, because the difference would lose digits.
         residuals = u - (self.representation @ mean).mT
         scatter = residuals @ residuals.mT + (mean.mT * ridge[:, None]) @ mean
         scatter.diagonal(dim1=1, dim2=2).add_(JITTER + self.prior.scale)
@@ -356,13 +379,13 @@ class CoefficientUpdates:
 
 
 def uniforms(seeds: Sequence[int], labels: int, samples: int, device: torch.device) -> Weights:
-    """Uniform numbers of one sweep; those of a sample do not depend on how many follow it.
+    """Uniform numbers of one sweep; those of a sample do not depend on the samples after it.
 
     Args:
-        seeds: of the folds in this sweep.
-        labels: c.
-        samples: of each fold.
-        device: to draw on.
+        seeds: seeds of the folds in this sweep.
+        labels: number of labels c.
+        samples: number of samples of each fold.
+        device: where to draw.
     """
     drawn = torch.empty((len(seeds), samples, labels), dtype=torch.float64, device=device)
     for fold, seed in enumerate(seeds):
@@ -382,12 +405,12 @@ def fit_coefficients(
     """Sample u of the training samples and the coefficients.
 
     Args:
-        degrees: of the training samples, at their start.
+        degrees: latent degrees of the training samples at their start; changed in place.
         representation: [1, f] of the training samples.
-        prior: of Sigma.
-        seeds: of the folds.
-        sweeps: to do.
-        on_sweep: called after each.
+        prior: prior of Sigma.
+        seeds: one per fold.
+        sweeps: number of sweeps.
+        on_sweep: called after each sweep.
 
     Returns:
         The coefficients after every sweep.
@@ -425,12 +448,12 @@ def sample_distributions(
     """Sample D of further samples along the coefficients of the training.
 
     Args:
-        degrees: of the samples, at their start.
+        degrees: latent degrees of the samples at their start; changed in place.
         representation: [1, f] of the samples.
-        coefficients: after every sweep of the training.
-        seeds: of the folds.
-        burn_in: sweeps before the first draw that is given out.
-        on_sweep: called after each.
+        coefficients: coefficients after every sweep of the training.
+        seeds: one per fold.
+        burn_in: sweeps before the first draw that is yielded.
+        on_sweep: called after each sweep.
 
     Yields:
         D of the samples, sweep by sweep.
@@ -446,6 +469,6 @@ def sample_distributions(
 
 
 def sweep_seeds(seeds: Sequence[np.random.SeedSequence], sweeps: int) -> list[list[int]]:
-    """A seed for every sweep and fold; torch takes 63 bits."""
+    """A seed for every sweep and fold, of 63 bits, as torch takes them."""
     states = [seed.generate_state(sweeps, np.uint64) >> np.uint64(1) for seed in seeds]
     return [[int(state[sweep]) for state in states] for sweep in range(sweeps)]

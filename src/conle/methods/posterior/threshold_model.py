@@ -1,10 +1,10 @@
-"""What the logical labels of a sample say of its degrees, where they were made by binarising.
+"""The threshold model: conditions on degrees whose binarisation gives the logical labels.
 
 Degrees are proportional to weights w > phi. With R and I the relevant and the irrelevant mass of
-w, binarising at T gives L exactly if every relevant weight exceeds every irrelevant one,
+w, binarising at T gives L if and only if every relevant weight exceeds every irrelevant one,
 (1 - T) R > T I, and (1 - T) R - T I <= the smallest relevant weight. Given all others, a weight
 therefore lies in an interval (`weight_bounds`). Where labels only order the degrees, relevant
-above irrelevant, the first condition is all there is.
+above irrelevant, only the first condition holds.
 """
 
 import numpy as np
@@ -15,24 +15,24 @@ from torch import Tensor
 LogicalLabels = Float[np.ndarray, "samples labels"]
 PerSample = Bool[np.ndarray, " samples"]
 
-# Of T c + 1 from a whole number.
+# Largest distance of T c + 1 from a whole number that counts as rounding.
 COUNT_TOLERANCE = 1e-9
-# Of a start, between a relevant weight and an irrelevant one, where nothing bounds it from above.
+# Largest ratio of a relevant to an irrelevant weight at the start, where nothing bounds it.
 WIDEST_START = 4.0
 
 
 def possible_counts(
     labels: int, threshold: float
 ) -> tuple[Bool[np.ndarray, " counts"], int | None]:
-    """Which numbers of relevant labels binarising can give.
+    """The numbers of relevant labels that binarising can give.
 
     Args:
-        labels: c.
+        labels: number of labels c.
         threshold: T.
 
     Returns:
         For k = 0 to c, whether a distribution that is not exactly uniform gives k relevant labels
-        (1 <= k < T c + 1); and the k that an exactly uniform one alone gives (T c + 1), if any.
+        (1 <= k < T c + 1); and the k that only an exactly uniform one gives (T c + 1), if any.
     """
     counts = np.arange(labels + 1)
     most = threshold * labels + 1
@@ -46,11 +46,11 @@ def start_ratios(logical_labels: LogicalLabels, threshold: float | None) -> Logi
     """Weights that the logical labels allow, 1 for irrelevant labels and one t for relevant ones.
 
     Args:
-        logical_labels: samples x labels, of possible numbers of relevant labels.
+        logical_labels: samples x labels; their numbers of relevant labels must be possible.
         threshold: T, or None where labels only order the degrees.
 
     Returns:
-        The weights; t is the geometric middle of what is allowed, not wider than 4 to 1.
+        The weights; t is the geometric middle of its allowed range, cut to a ratio of 4 to 1.
     """
     k = logical_labels.sum(axis=1, keepdims=True)
     rest = logical_labels.shape[1] - k
@@ -77,15 +77,15 @@ def weight_bounds(
     """The interval of one weight of each sample, given its others.
 
     Args:
-        relevant: whether the weight is a relevant label's.
+        relevant: whether the label of the weight is relevant.
         relevant_mass: R of the others.
         irrelevant_mass: I of the others.
-        smallest_relevant: of the others, inf where there is none.
-        largest_irrelevant: of the others, -inf where there is none.
+        smallest_relevant: smallest relevant weight of the others, inf where there is none.
+        largest_irrelevant: largest irrelevant weight of the others, -inf where there is none.
         threshold: T.
 
     Returns:
-        Lower and upper limits, phi not regarded.
+        Lower and upper limits without regard to phi.
     """
     odds = (1 - threshold) / threshold
     room = odds * relevant_mass - irrelevant_mass
@@ -108,7 +108,7 @@ def ordering_bounds(
     smallest_relevant: Float[Tensor, "*shape"],
     largest_irrelevant: Float[Tensor, "*shape"],
 ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
-    """As `weight_bounds`, where labels only order the degrees."""
+    """The interval of one weight where labels only order the degrees; see `weight_bounds`."""
     infinity = torch.full_like(smallest_relevant, torch.inf)
     return (
         torch.where(relevant, largest_irrelevant, -infinity),
@@ -125,8 +125,8 @@ def is_feasible(
     """Whether the weights of each sample give its logical labels.
 
     Args:
-        weights: w.
-        relevant: the logical labels.
+        weights: w of each label.
+        relevant: which labels are relevant.
         threshold: T, or None where labels only order the degrees.
         ordering_only: samples whose labels only order the degrees; None for none.
     """

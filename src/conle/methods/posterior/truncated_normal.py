@@ -6,14 +6,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Below this the distribution function is near the smallest float64: its logarithm is inverted.
+# Farther left the distribution function is near the smallest float64; its logarithm is inverted.
 FAR_TAIL = -35.0
 NEWTON_STEPS = 3
 
 
 def truncated_normal(
     mean: Float[Tensor, "*shape"],
-    deviation: Float[Tensor, "*shape"],
+    deviation: Float[Tensor, "*#shape"],
     low: Float[Tensor, "*shape"],
     high: Float[Tensor, "*shape"],
     uniform: Float[Tensor, "*shape"],
@@ -21,11 +21,11 @@ def truncated_normal(
     """Draw from N(mean, deviation^2) restricted to [low, high], by inverting the distribution.
 
     Args:
-        mean: float64, as all others.
-        deviation: positive.
-        low: may be -inf.
-        high: not below `low`; may be inf.
-        uniform: uniform on [0, 1); the draw is an increasing function of it up to mirroring.
+        mean: means; float64, as all other arguments.
+        deviation: positive deviations.
+        low: lower limits, which may be -inf.
+        high: upper limits, not below `low`; they may be inf.
+        uniform: uniform numbers on [0, 1); a draw is a monotonic function of its number.
 
     Returns:
         One draw for each element, within its limits.
@@ -44,17 +44,20 @@ def truncated_normal(
 
 
 def _ndtr(x: Tensor) -> Tensor:
-    """The standard normal distribution function; torch's own has no digits left of -8."""
+    """The standard normal distribution function; torch's own loses all digits left of -8."""
     return torch.erfc(x * -(0.5**0.5)).mul_(0.5)
 
 
 def _far_left(left: Tensor, right: Tensor, uniform: Tensor) -> Tensor:
-    """The same for limits far to the left, by Newton's method on the log distribution function."""
+    """Standard normal draws between limits far to the left.
+
+    Inverts the logarithm of the distribution function by Newton's method.
+    """
     log_right = torch.special.log_ndtr(right)
     share = torch.exp(torch.special.log_ndtr(left) - log_right)
     log_share = torch.log(share + uniform * (1 - share)).clamp_min(-1e300)
     target = log_right + log_share
-    # The tail of a Rayleigh distribution is near.
+    # The tail of a Rayleigh distribution is a close start.
     x = -torch.sqrt(right**2 - 2 * log_share)
     for _ in range(NEWTON_STEPS):
         log_cdf = torch.special.log_ndtr(x)

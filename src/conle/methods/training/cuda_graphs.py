@@ -1,4 +1,4 @@
-"""Training steps on a GPU without the cost of launching each of their operations."""
+"""CUDA graphs: training steps on a GPU without the cost of launching each operation."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,17 +6,17 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-Step = Callable[[Tensor, Tensor], Tensor]
+Step = Callable[[Tensor, Tensor | None], Tensor]
 
-# Run as they are before the recording: they make the optimiser's state and choose kernels.
-STEPS_BEFORE_RECORDING = 3
+# Run before the capture: these steps make the optimiser's state and choose kernels.
+STEPS_BEFORE_CAPTURE = 3
 
 
-class ReplayedStep:
-    """A training step that is recorded as a CUDA graph and then replayed.
+class CUDAGraphStep:
+    """A training step that is captured as a CUDA graph and then replayed.
 
-    A step of small networks has some two hundred operations that take a GPU less time than their
-    launches take the processor. What is recorded must have inputs of one shape, draw no random
+    A step of small networks has some two hundred operations, and a GPU runs each in less time than
+    a CPU needs to launch it. A captured step must have inputs of one shape, draw no random
     numbers, and never wait for the GPU.
 
     Args:
@@ -30,16 +30,16 @@ class ReplayedStep:
         self._side = torch.cuda.Stream()
 
     def __call__(self, rows: Tensor, present: Tensor) -> Tensor:
-        """Do one step. The result is overwritten by the next."""
+        """Do one step. The next call overwrites the result."""
         self._calls += 1
-        if self._calls <= STEPS_BEFORE_RECORDING:
-            # As the recording, off the default stream.
+        if self._calls <= STEPS_BEFORE_CAPTURE:
+            # Off the default stream, as the capture is.
             self._side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self._side):
                 output = self._step(rows, present)
             torch.cuda.current_stream().wait_stream(self._side)
             return output
-        if self._calls == STEPS_BEFORE_RECORDING + 1:
+        if self._calls == STEPS_BEFORE_CAPTURE + 1:
             self._rows, self._present = rows.clone(), present.clone()
             self._graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self._graph):
@@ -52,7 +52,10 @@ class ReplayedStep:
 
 @contextmanager
 def tensor_float_32(allowed: bool, device: torch.device) -> Iterator[None]:
-    """Let a GPU round the factors of matrix products to TF32 (10 bits) for a while, or not."""
+    """Allow or forbid a GPU to round the factors of matrix products to TF32 (10 bits).
+
+    The former setting returns at the end of the context. A CPU is left alone.
+    """
     if device.type != "cuda":
         yield
         return

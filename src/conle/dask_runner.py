@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LOOKS = 1.0
+PACKAGE = __name__.split(".")[0]
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class _Schedule:
         }
         self._waiting = {node: set(needed) for node, needed in pipeline.node_dependencies.items()}
         self._submitted: dict[Future, Node] = {}
-        self._completed = as_completed()
+        self._completed = as_completed(loop=client.loop)
         self._in_memory = {
             name for name in pipeline.all_outputs() if isinstance(catalog.get(name), MemoryDataset)
         }
@@ -187,6 +188,8 @@ class _Schedule:
             ParameterError: the scheduler is lost, or a node has ended too many workers.
             Exception: the error of a node that failed.
         """
+        # Workers send what the package logs.
+        self._client.forward_logging(PACKAGE, level=logging.INFO)
         try:
             with progress_bar("cells") as self._show:
                 while self._waiting or self._submitted:
@@ -357,8 +360,8 @@ def _hooks(package: str) -> "PluginManager":
     project.configure_project(package)
     # The bar over the cells is enough: those of methods would be drawn over it.
     os.environ["TTY_COMPATIBLE"] = "0"
-    logging.getLogger(package).setLevel(logging.INFO)
-    # The client says what has failed.
+    # The client shows what is logged, and says what has failed.
+    logging.getLogger(package).propagate = False
     logging.getLogger("distributed.worker").addFilter(
         lambda record: not str(record.msg).startswith("Compute Failed")
     )

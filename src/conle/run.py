@@ -197,10 +197,11 @@ def refuse_other(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> Non
     Raises:
         ParameterError: says what differs.
     """
+    before, now = flatten(recorded), flatten(present)
     differing = [
-        f"  {name}: {recorded.get(name)!r}, now {value!r}"
-        for name, value in flatten(present).items()
-        if name != "process" and flatten(recorded).get(name) != value
+        f"  {name}: {before.get(name)!r}, now {now.get(name)!r}"
+        for name in dict.fromkeys((*now, *before))
+        if name != "process" and before.get(name) != now.get(name)
     ]
     if differing:
         raise ParameterError(

@@ -51,6 +51,10 @@ class ExperimentTracking:
     @hook_impl(tryfirst=True)
     def after_context_created(self, context: KedroContext) -> None:
         """Tag each new run with this process, from its first moment on."""
+        import mlflow
+
+        # A run that somebody else began is somebody else's to end.
+        self._begins_run = mlflow.active_run() is None
         given = json.loads(os.environ.get(RUN_CONTEXT, "{}"))
         os.environ[RUN_CONTEXT] = json.dumps({**given, PROCESS: this_process()})
         self._context = context
@@ -74,7 +78,7 @@ class ExperimentTracking:
         parameters = [
             Param(name, str(value))
             for name, value in parameters.items()
-            if name not in WITHOUT_EFFECT
+            if name not in WITHOUT_EFFECT and self._begins_run
         ]
         for start in range(0, len(parameters), PARAMETERS_PER_REQUEST):
             client.log_batch(run_id, params=parameters[start : start + PARAMETERS_PER_REQUEST])
@@ -123,12 +127,12 @@ class ExperimentTracking:
 
     @hook_impl
     def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
-        """Close the runs of cells that were not scored; a run with failed cells has failed."""
+        """End the run, and those of cells that were not scored; with failed cells it has failed."""
         if parent_id() is None:
             return
         close_children({}, "FINISHED")
-        if failures(pipeline, catalog):
-            end("FAILED")
+        if self._begins_run:
+            end("FAILED" if failures(pipeline, catalog) else "FINISHED")
 
     @hook_impl
     def on_pipeline_error(self) -> None:

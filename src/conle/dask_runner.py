@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -71,7 +71,9 @@ class DaskRunner(AbstractRunner):
     """Runs every node on a worker of a Dask cluster; artifacts go through the catalog.
 
     A node is submitted when all that it needs is made, and no more nodes than there are workers.
-    When a worker dies, Dask runs its node again on another one; files are replaced by equal ones.
+    When a worker dies, Dask runs its node again on another one; files are replaced by equal ones. A
+    node whose workers die again and again runs once more when it is alone, for another node may
+    have ended its workers; then it is given up.
 
     Args:
         is_async: Kedro passes it; not used.
@@ -144,6 +146,8 @@ def connected(options: ClusterOptions) -> Iterator["Client"]:
             f"the Dask scheduler at {options.address} does not answer ({error}): start it (dask "
             "scheduler), or name another in conf/local/dask.yml"
         ) from None
+    # A scheduler that is lost ends in the runner's message, without Dask's traceback.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     with client:
         yield client
 
@@ -178,6 +182,8 @@ class _Schedule:
         self._readers = Counter(
             name for node in pipeline.nodes for name in self._in_memory & {*node.inputs}
         )
+        self._suspects: list[Node] = []
+        self._suspected: set[str] = set()
         self._cells = sum(has_cell(node) for node in pipeline.nodes)
         self._done_cells = 0
 
@@ -192,7 +198,7 @@ class _Schedule:
         self._client.forward_logging(PACKAGE, level=logging.INFO)
         try:
             with progress_bar("cells") as self._show:
-                while self._waiting or self._submitted:
+                while self._waiting or self._submitted or self._suspects:
                     self._submit_ready()
                     future = next(self._completed)
                     self._take(future, self._submitted.pop(future))
@@ -207,6 +213,8 @@ class _Schedule:
         for node in ready[: max(len(offers) - len(self._submitted), 0)]:
             del self._waiting[node]
             self._submit(node, offers)
+        if self._suspects and not self._submitted:
+            self._submit(self._suspects.pop(), offers)
 
     def _offers(self) -> list[Mapping[str, float]]:
         """The resources of every worker; waits until there is one."""
@@ -255,7 +263,10 @@ class _Schedule:
                 "there as here"
             )
         if isinstance(error, KilledWorker):
-            self._submit(self._given_up(node, error.allowed_failures + 1), self._offers())
+            if node.name in self._suspected:
+                node = self._given_up(node, error.allowed_failures + 1)
+            self._suspected.add(node.name)
+            self._suspects.append(node)
             return
         if error is not None:
             raise error
@@ -270,11 +281,11 @@ class _Schedule:
         """The node of a cell as one that fails without running the method."""
         failure = f"{deaths} workers have died of it, for lack of memory?"
         empty = getattr(getattr(node.func, "func", None), "empty", None)
-        if empty is None or isinstance(node.func.func, partial):
+        if empty is None:
             raise ParameterError(f"{node.name}: {failure} {GO_ON}")
         logger.error("%s failed, the others go on: %s", node.name, failure)
         return Node(
-            bind(partial(_fail, empty, failure), **node.func.keywords),
+            bind(partial(give_up, empty, failure), **node.func.keywords),
             inputs=node.inputs,
             outputs=node.outputs,
             name=node.name.removeprefix(f"{node.namespace}."),
@@ -299,7 +310,8 @@ class _Schedule:
         return ParameterError(f"the Dask scheduler {place} is lost. {GO_ON}")
 
 
-def _fail(empty: Any, failure: str, *inputs: Any, **bound: Any) -> Any:
+def give_up(empty: Callable, failure: str, *inputs: Any, **bound: Any) -> Any:
+    """The function of a node that is given up: its outputs without rows, and why it failed."""
     return empty(*inputs, failure=failure, **bound)
 
 

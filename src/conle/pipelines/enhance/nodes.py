@@ -9,7 +9,7 @@ from sklearn.base import TransformerMixin
 
 from conle.cells import Cell, failures_as_parameter_errors
 from conle.errors import DataError
-from conle.fitted_model import FittedModel, encodable
+from conle.data.models import FittedModel, encodable
 
 # scikit-learn's parts are imported where they are used: they take long to load.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.pipelines.splitting.nodes import make_folds
+from conle.core.folds import make_folds
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:

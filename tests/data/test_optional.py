@@ -8,7 +8,9 @@ from conle.data.optional import OptionalCSVDataset, OptionalJSONDataset, Optiona
 TABLE = pd.DataFrame({"a": [1, 2]})
 
 
-@pytest.mark.parametrize("dataset_class", [OptionalCSVDataset, OptionalJSONDataset, OptionalParquetDataset])
+@pytest.mark.parametrize(
+    "dataset_class", [OptionalCSVDataset, OptionalJSONDataset, OptionalParquetDataset]
+)
 @pytest.mark.parametrize("versioned", [True, False])
 def test_nothing_until_it_is_saved(tmp_path, dataset_class, versioned):
     version = Version(None, None) if versioned else None

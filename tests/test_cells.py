@@ -146,23 +146,22 @@ def test_a_users_mistake_has_no_traceback(kind, caplog):
 
 
 def test_ctrl_c_is_no_failure_of_a_cell():
+    @on_failure(no_double)
+    def interrupted(value, *, cell):
+        raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        doubled_by_hand = on_failure(no_double)(interrupted)
-        doubled_by_hand(1, cell=cell_of("uniform"))
-
-
-def interrupted(value, *, cell):
-    raise KeyboardInterrupt
+        interrupted(1, cell=cell_of("uniform"))
 
 
 def test_failures_as_parameter_errors():
     for kind in (DivergenceError, NotApplicableError):
         with (
-            pytest.raises(ParameterError, match="^km: too wide$"),
+            pytest.raises(ParameterError, match=r"^km: too wide$"),
             failures_as_parameter_errors("km"),
         ):
             raise kind("too wide")
-        with pytest.raises(ParameterError, match="^too wide$"), failures_as_parameter_errors():
+        with pytest.raises(ParameterError, match=r"^too wide$"), failures_as_parameter_errors():
             raise kind("too wide")
     with pytest.raises(KeyError), failures_as_parameter_errors("km"):
         raise KeyError("x")

@@ -1,5 +1,4 @@
 import platform
-from types import SimpleNamespace
 
 import pytest
 import threadpoolctl

@@ -1,4 +1,7 @@
-"""Fitted models with all that new rows need, as folders of open formats: JSON, safetensors, skops."""
+"""Fitted models, and the folders that hold them: JSON, safetensors and skops.
+
+A model has all that new rows need.
+"""
 
 import json
 import shutil

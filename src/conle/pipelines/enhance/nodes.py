@@ -8,8 +8,8 @@ import pandas as pd
 from sklearn.base import TransformerMixin
 
 from conle.cells import Cell, failures_as_parameter_errors
-from conle.errors import DataError
 from conle.data.models import FittedModel, encodable
+from conle.errors import DataError
 
 # scikit-learn's parts are imported where they are used: they take long to load.
 

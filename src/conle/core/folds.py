@@ -12,9 +12,9 @@ def make_folds(logical_labels: pd.DataFrame, repeats: int, folds: int, seed: int
 
     Args:
         logical_labels: one row per sample; only their number matters.
-        repeats: how often the samples are split anew.
-        folds: test folds of a repeat, sizes as equal as can be.
-        seed: of the random splits.
+        repeats: number of random splits.
+        folds: number of folds in each split; their sizes differ by at most one.
+        seed: seed of all splits.
 
     Returns:
         Columns repeat and fold (from 1) and sample (row number from 0), in that order.

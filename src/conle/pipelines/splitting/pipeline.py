@@ -1,4 +1,4 @@
-"""The folds, the same for every method."""
+"""Splitting: the folds of each dataset, the same for every method."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from conle.core.folds import make_folds
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
-    """Split each dataset."""
+    """Split the samples of each dataset into folds."""
     return Pipeline(
         [
             Node(

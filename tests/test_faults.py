@@ -120,8 +120,8 @@ def test_a_run_that_differs_is_not_resumed(several):
     code, output = finish(several, f"{SEVERAL},resume=true,seed=1,conle.steps=41")
     assert code == 1
     for difference in (
-        "parameters.seed: 0, now 1",
-        "parameters.conle.steps: 40, now 41",
+        "seed: 0, now 1",
+        "conle.steps: 40, now 41",
         "One.raw has changed",
     ):
         assert difference in output
@@ -135,7 +135,7 @@ def test_a_run_of_other_pipelines_threads_or_nodes_is_not_resumed(several):
     broken_off(several)
     code, output = finish(several, SEVERAL, "--resume", "--tags=recovery")
     assert code == 1
-    assert "the selection of nodes" in output
+    assert "other nodes are selected" in output
     code, output = finish(several, f"{SEVERAL},threads=2", "--resume")
     assert code == 1
     assert "threads: 1, now 2" in output

@@ -297,7 +297,7 @@ def runs_table(runs: Sequence[RecordedRun]) -> pd.DataFrame:
     rows = []
     for run in runs:
         own = run.record
-        if not own["datasets"]:
+        if not own["datasets"] or "enhance" in own["datasets"]:
             continue
         datasets = "+".join(own["datasets"])
         options = {"datasets": datasets, **run.protocol}

@@ -77,22 +77,12 @@ def test_scores_on_other_logical_labels_do_not_compare():
         collect_results(*scores, cells=CELLS)
 
 
-def test_scores_of_an_earlier_version_are_refused():
-    new = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")
-    old = new.drop(columns="scored_on").assign(method="conle")
-    for scores in ([new, old], [old]):
-        with pytest.raises(DataError, match="of an earlier version"):
-            collect_results(*scores, cells=CELLS[: len(scores)])
-
-
 def test_cells_without_scores_are_missing_for_a_reason():
     scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")
     cells = {("Toy", name): scores[:0] for name in ("conle", "lp", "km")}
-    cells |= {("Toy", "uniform"): scores, ("Toy", "fcm"): None, ("Toy", "glle"): scores}
+    cells |= {("Toy", "uniform"): scores, ("Toy", "fcm"): None}
     results, missing = collect_scores(
-        cells,
-        {("Toy", "conle"): {"failure": "too wide"}, ("Toy", "lp"): None},
-        {("Toy", "glle"): "of another seed"},
+        cells, {("Toy", "conle"): {"failure": "too wide"}, ("Toy", "lp"): None}
     )
     pd.testing.assert_frame_equal(results, scores)
     assert missing.to_numpy().tolist() == [
@@ -100,7 +90,6 @@ def test_cells_without_scores_are_missing_for_a_reason():
         ["Toy", "lp", "failed: the log says why"],
         ["Toy", "km", "failed: the log says why"],
         ["Toy", "fcm", "no run has recovered them"],
-        ["Toy", "glle", "of another seed"],
     ]
 
 

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -299,11 +300,17 @@ def children(tags: Mapping[str, str]) -> list:
     conditions = {"mlflow.parentRunId": parent_id(), **tags}
     return list(
         client.search_runs(
-            [client.get_run(parent_id()).info.experiment_id],
+            [experiment_of(parent_id())],
             " and ".join(f"tags.`{name}` = '{value}'" for name, value in conditions.items()),
             max_results=MOST_RUNS,
         )
     )
+
+
+@cache
+def experiment_of(run_id: str) -> str:
+    """Id of the experiment of a run, which never changes."""
+    return mlflow_client().get_run(run_id).info.experiment_id
 
 
 def close_children(tags: Mapping[str, str], status: str) -> None:

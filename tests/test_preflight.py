@@ -45,9 +45,9 @@ def test_methods_do_not_share_a_process(tmp_path):
 @pytest.mark.parametrize(
     ("method", "block", "message"),
     [
-        ("conle", {"step": 3}, "conle: conle has no hyperparameter 'step'; did you mean 'steps'"),
-        ("conle", 3, "conle: conle must be a block of hyperparameters, not 3"),
-        ("km", {"delta": -1.0}, "km: KM: delta must be greater than"),
+        ("conle", {"step": 3}, "conle has no hyperparameter 'step'; did you mean 'steps'"),
+        ("conle", 3, "conle must be a block of hyperparameters, not 3"),
+        ("km", {"delta": -1.0}, "KM: delta must be greater than"),
     ],
 )
 def test_hyperparameters_are_checked_before_any_work(tmp_path, method, block, message):

@@ -210,11 +210,18 @@ def test_a_cell_that_is_computed_again_has_the_same_run(client, parent, hook):
 
 
 @pytest.mark.parametrize(
-    ("cost", "status"), [({"seconds": 1.0}, "RUNNING"), ({"failure": "too wide"}, "FAILED")]
+    ("cost", "begins", "status"),
+    [
+        ({"seconds": 1.0}, True, "FINISHED"),
+        ({"failure": "too wide"}, True, "FAILED"),
+        ({"failure": "too wide"}, False, "RUNNING"),
+    ],
 )
-def test_the_end_of_a_run(client, parent, hook, cost, status):
-    """kedro-mlflow ends the run of a pipeline that has not failed."""
+def test_the_end_of_a_run(client, parent, hook, cost, begins, status):
+    """A run that somebody else has begun stays open."""
     own, catalog, *_, save = hook
+    own.after_context_created(SimpleNamespace())
+    own._begins_run = begins
     save("Toy.conle.cost", cost)
     node = Node(bind(lambda cell: None, cell=cell_of("conle")), None, "Toy.conle.cost")
     own.after_pipeline_run(Pipeline([node]), catalog)
@@ -261,11 +268,12 @@ def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path):
         for tags in ({"process": dead}, {"process": this_process()}, {})
     ]
     monkeypatch.setenv(RUN_CONTEXT, json.dumps({"user": "me"}))
-    monkeypatch.setattr(mlflow, "active_run", lambda: client.get_run(parent))
     client.set_tag(parent, "process", this_process())
     hook = ExperimentTracking()
     parameters = {"conle": {"steps": 20}, "resume": False, **{f"p{n}": n for n in range(150)}}
     hook.after_context_created(SimpleNamespace(config_loader={"parameters": parameters}))
+    # kedro-mlflow begins the run.
+    monkeypatch.setattr(mlflow, "active_run", lambda: client.get_run(parent))
     assert json.loads(os.environ[RUN_CONTEXT]) == {"user": "me", "process": this_process()}
     hook.before_pipeline_run({"project_path": str(tmp_path)})
     assert [client.get_run(run_id).info.status for run_id in ids] == [

@@ -63,7 +63,7 @@ def test_no_more_repeats_than_there_are(tmp_path, name):
     with pytest.raises(ParameterError, match=rf"{name}\.repeats \(3\) must not exceed repeats \(2"):
         check(tmp_path, pipeline, **changed)
     check(tmp_path, pipeline, **changed | {"repeats": 3})
-    # Of another pipeline.
+    # Another pipeline does not read it.
     check(tmp_path, **changed)
 
 

@@ -95,11 +95,11 @@ def test_the_run_to_resume(tmp_path):
     run.begin(artifacts, "5", record(process=this_process()))
     run.begin(artifacts, "6", record())
     run.end(artifacts, "6", {})
-    # Of the same pipeline, neither done nor at work.
+    # The same pipeline, neither done nor at work.
     assert resumed() == "3"
     assert resumed(pipelines=["posterior"]) == "4"
     assert resumed(pipelines=["ablation"]) is None
-    # Of the same parameters first.
+    # The same parameters come first.
     assert resumed({"seed": 1}) == "1"
     assert resumed({"seed": 2, "resume": True}) == "2"
     assert resumed({"conle": {"steps": 30}}) == "3"

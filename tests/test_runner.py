@@ -113,7 +113,7 @@ class Cluster:
         wait_until(lambda: self.scheduler.output()[1].count("Register worker") == number)
 
     def worker_pids(self):
-        """Of the processes that run nodes, below those that look after them."""
+        """Ids of the processes that run nodes, below their nannies."""
         return [
             child.pid
             for process in self.processes
@@ -227,7 +227,7 @@ def test_a_cluster_of_this_machine(several, sequential):
     as_without_dask(several, sequential)
     assert "dashboard at http://127.0.0.1:" in output
     assert f"({CELLS} of {CELLS} cells)" in output
-    # Of Dask itself nothing is said.
+    # Dask logs nothing of its own.
     assert "worker" not in re.sub(r"\d+ workers?, dashboard", "", output)
 
 
@@ -244,7 +244,7 @@ def test_what_is_in_no_storage_goes_by_the_client():
     catalog = DataCatalog({"given": MemoryDataset(3)})
     runner = DaskRunner(options=ClusterOptions(workers=2))
     assert runner.run(pipeline, catalog)["difference"].load() == -6
-    # Nobody reads it any more.
+    # The last reader is done, so it is released.
     with pytest.raises(DatasetError, match="has not been saved"):
         catalog.load("negative")
 

@@ -355,7 +355,7 @@ def test_posterior(toy):
     logged = [item.path for item in client.list_artifacts(parent.info.run_id, "posterior/Toy")]
     assert "posterior/Toy/posterior_choice.json" in logged
     assert {f"posterior/Toy/{method}" for method in blocks} < set(logged)
-    # Nobody recovers twice what is the same.
+    # The same settings are recovered once.
     recovered = {run.data.tags["method"] for run in runs if "method" in run.data.tags}
     assert recovered == {*blocks, "conle_posterior_floor", *REFERENCES}
     # The report explains the decoders and shows how sure they are.
@@ -511,7 +511,7 @@ def test_what_is_read_from_the_command_line_alone_is_refused_in_a_file(project):
         assert f"{name} is set in a file of parameters, where it is not read" in run.stderr
         assert "Traceback" not in run.stderr
     (local / "parameters.yml").unlink()
-    # That of the raw files has a place of its own.
+    # The folder of raw files has a place of its own.
     (local / "globals.yml").write_text("raw_dir: elsewhere\n")
     run = project.kedro(*command)
     assert "missing:\n  elsewhere/SJAFFE.mat" in run.stderr

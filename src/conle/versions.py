@@ -67,7 +67,7 @@ class RunRecord:
             ParameterError: the run to resume differs from this one.
         """
         self._version = run_params["run_id"]
-        names = run_params["pipeline_names"] or ["__default__"]
+        names = sorted(run_params["pipeline_names"] or ["__default__"])
         present = run.describe(self._parameters, names, pipeline, catalog)
         began = run.find(self._artifacts, self._version)
         if began is not None:

@@ -351,9 +351,26 @@ def test_a_session_has_a_version_of_its_own_or_that_of_a_run():
     assert after["session_id"].startswith("v2-")
 
 
+def test_datasets_compare_however_they_are_given(artifacts):
+    """`--datasets A,B`, `--params datasets=A+B` and a list in a file are the same."""
+    for version, datasets in (("1", "A+B"), ("2", ["A"])):
+        own = run.comparable({"datasets": datasets, "seed": 0, "resume": True})
+        assert own == {"datasets": datasets.split("+") if version == "1" else ["A"], "seed": 0}
+        run.begin(artifacts, version, record() | {"parameters": own})
+
+    def resumed(**given):
+        found = run.run_to_resume(artifacts, ["conle"], given)
+        return found and found.version
+
+    assert resumed(datasets=["A", "B"]) == resumed(datasets="A+B") == "1"
+    assert resumed(datasets="A") == resumed() == "2"
+    # A run of other datasets is not the one to resume, one of another seed is: it is refused then.
+    assert resumed(datasets="B") is None
+    assert resumed(datasets="A", seed=1) == "2"
+
+
 def test_nested_values_have_names_with_dots():
     assert run.flatten({"a": {"b": {"c": 1}, "d": [2]}, "e": {}}) == {
         "a.b.c": 1,
         "a.d": [2],
-        "e": {},
     }

@@ -137,7 +137,6 @@ def resume_version(options: dict[str, Any]) -> bool:
     if found is None:
         click.echo("No run of this pipeline is unfinished: a new one begins.", err=True)
         return False
-    click.echo(f"Resumes the run {found.version}.", err=True)
     SessionStore.resumed = found.version
     return True
 

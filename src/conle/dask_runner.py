@@ -184,8 +184,11 @@ class _Schedule:
         )
         self._suspects: list[Node] = []
         self._suspected: set[str] = set()
-        self._cells = sum(has_cell(node) for node in pipeline.nodes)
-        self._done_cells = 0
+        # The long nodes, where there are any.
+        self._counted = {node for node in pipeline.nodes if has_cell(node)} or {*pipeline.nodes}
+        self._done = 0
+        self._offered: list[Mapping[str, float]] = []
+        self._looked = -SECONDS_BETWEEN_LOOKS
 
     def run(self) -> None:
         """Run everything.
@@ -217,14 +220,18 @@ class _Schedule:
             self._submit(self._suspects.pop(), offers)
 
     def _offers(self) -> list[Mapping[str, float]]:
-        """The resources of every worker; waits until there is one."""
+        """The resources of every worker, as of a second ago; waits until there is a worker."""
+        if self._offered and time.monotonic() - self._looked < SECONDS_BETWEEN_LOOKS:
+            return self._offered
         warned = False
         while True:
             if self._client.status != "running":
                 raise self._lost()
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
             if workers:
-                return [worker["resources"] for worker in workers]
+                self._offered = [worker["resources"] for worker in workers]
+                self._looked = time.monotonic()
+                return self._offered
             if not warned:
                 logger.warning("Waiting for workers: there are none")
                 warned = True
@@ -300,10 +307,10 @@ class _Schedule:
             self._readers[name] -= 1
             if not self._readers[name]:
                 self._catalog.release(name)
-        self._done_cells += has_cell(node)
-        self._show(self._done_cells, self._cells, node.name)
+        self._done += node in self._counted
+        self._show(self._done, len(self._counted), node.name)
         if not sys.stderr.isatty():
-            logger.info("Completed %s (%d of %d cells)", node.name, self._done_cells, self._cells)
+            logger.info("Completed %s (%d of %d cells)", node.name, self._done, len(self._counted))
 
     def _lost(self) -> ParameterError:
         place = self._options.address or "of this machine"

@@ -105,9 +105,7 @@ def describe(
     return {
         "pipelines": list(pipelines),
         "nodes": hashlib.blake2b(names.encode(), digest_size=16).hexdigest(),
-        "parameters": {
-            name: value for name, value in parameters.items() if name not in WITHOUT_EFFECT
-        },
+        "parameters": comparable(parameters),
         "datasets": sorted({cell.dataset for cell in cells}),
         "methods": sorted({cell.name for cell in cells}),
         "raw_files": {
@@ -121,6 +119,14 @@ def describe(
         "threads": parameters["threads"] or _cores(),
         "process": this_process(),
     }
+
+
+def comparable(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that change results, names of datasets as a list."""
+    own = {name: value for name, value in parameters.items() if name not in WITHOUT_EFFECT}
+    if isinstance(own.get("datasets"), str):
+        own["datasets"] = own["datasets"].split("+")
+    return own
 
 
 def has_cell(node: Node) -> bool:
@@ -183,21 +189,25 @@ def _file(artifacts: str, version: str, name: str) -> JSONDataset:
 def run_to_resume(
     artifacts: str, pipelines: Sequence[str], given: Mapping[str, Any]
 ) -> RecordedRun | None:
-    """The newest unfinished run of the same pipelines; one of the same parameters first.
+    """The newest unfinished run of the same pipelines and datasets; of the same parameters first.
 
     Args:
         artifacts: folder or address of the artifacts.
         pipelines: names of the pipelines.
         given: the parameters of the command.
     """
+    wanted = comparable(given)
     unfinished = [
         run
         for run in recorded_runs(artifacts)
-        if run.resumable and run.record["pipelines"] == list(pipelines)
+        if run.resumable
+        and run.record["pipelines"] == list(pipelines)
+        and wanted.get("datasets") in (None, run.record["parameters"]["datasets"])
     ]
-    wanted = flatten({name: own for name, own in given.items() if name not in WITHOUT_EFFECT})
     same = [
-        run for run in unfinished if wanted.items() <= flatten(run.record["parameters"]).items()
+        run
+        for run in unfinished
+        if flatten(wanted).items() <= flatten(run.record["parameters"]).items()
     ]
     return next(iter([*same, *unfinished]), None)
 
@@ -322,7 +332,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested values by names that are joined by dots."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping):
             flat |= flatten(value, f"{prefix}{name}.")
         else:
             flat[prefix + name] = value

@@ -1,5 +1,6 @@
 """Hooks: the versions that a run reads and writes, and its record."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from kedro.pipeline import Pipeline
 from conle import kedro_internals, run
 from conle.errors import FailedCellsError
 from conle.tracking import continue_tracking
+
+logger = logging.getLogger(__name__)
 
 
 class PinnedVersions:
@@ -72,6 +75,7 @@ class RunRecord:
         began = run.find(self._artifacts, self._version)
         if began is not None:
             run.refuse_other(began.record, present)
+            logger.info("Goes on with the run %s", self._version)
             for name in run.outputs_to_make_again(pipeline, catalog):
                 run.remove_output(catalog, name)
             continue_tracking(self._context, self._version)

@@ -4,16 +4,16 @@ from kedro.pipeline import Node, Pipeline
 
 from conle.pipelines.evaluation.pipeline import STAGE
 
-# The nodes of a dataset that leave its box, and the box that they go to.
-MOVED = {"split": None, "describe": STAGE, "draw_recovery": STAGE, "collect": STAGE}
+# Nodes that read a dataset's features, labels, folds, recovered distributions and scores.
+READERS = ("describe", "draw_recovery", "collect")
 
 
 def lay_open(pipeline: Pipeline, dataset: str) -> Pipeline:
     """Show what a pipeline makes of a dataset, from its features to its scores.
 
-    Kedro-Viz opens with one box per namespace, and shows of a box what nodes outside it read. Here
-    nodes outside the dataset's box read its features, labels, folds, recovered distributions and
-    scores.
+    Kedro-Viz opens with one box per namespace. Of what the nodes in a box make, it shows what
+    nodes outside the box read. Here the nodes of a dataset that read its other artifacts leave the
+    box of the dataset for that of the evaluation.
 
     Args:
         pipeline: has the nodes of the dataset in the dataset's namespace.
@@ -21,20 +21,20 @@ def lay_open(pipeline: Pipeline, dataset: str) -> Pipeline:
     """
     return Pipeline(
         [
-            _move(node, MOVED[node.short_name])
-            if node.namespace == dataset and node.short_name in MOVED
+            _evaluate(node)
+            if node.namespace == dataset and node.short_name in READERS
             else node
             for node in pipeline.nodes
         ]
     )
 
 
-def _move(node: Node, namespace: str | None) -> Node:
+def _evaluate(node: Node) -> Node:
     return Node(
         node.func,
         inputs=node.inputs,
-        outputs=node.outputs if len(node.outputs) > 1 else node.outputs[0],
-        name=node.name,
-        namespace=namespace,
+        outputs=node.outputs[0],
+        name=node.short_name,
+        namespace=f"{STAGE}.{node.namespace}",
         tags=node.tags,
     )

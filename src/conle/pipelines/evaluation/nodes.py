@@ -272,6 +272,7 @@ def draw_training_curves(curves: pd.DataFrame, *, dataset: str, method: str) -> 
 def draw_recovery(
     features: pd.DataFrame,
     label_distributions: pd.DataFrame,
+    folds: pd.DataFrame,
     *recovered: pd.DataFrame,
     dataset: str,
     methods: Sequence[str],
@@ -283,11 +284,12 @@ def draw_recovery(
     are left out.
     """
     labels = list(label_distributions.columns)
+    first_repeat = folds["repeat"].min()
     panels = {"true": label_distributions.to_numpy()}
     for method, rows in zip(methods, recovered, strict=True):
         if rows.empty:
             continue
-        first = rows[rows["repeat"] == 1].sort_values("sample")
+        first = rows[rows["repeat"] == first_repeat].sort_values("sample")
         panels[TITLES[method]] = first[labels].to_numpy()
     if len(labels) == 3:
         return figures.recovery_as_colours(features.to_numpy(), panels, dataset)

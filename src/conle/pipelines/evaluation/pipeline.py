@@ -43,6 +43,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                 inputs=[
                     f"{dataset}.features",
                     f"{dataset}.label_distributions",
+                    f"{dataset}.folds",
                     *(f"{dataset}.{method}.recovered" for method in methods),
                 ],
                 outputs=f"{dataset}.recovery_picture",

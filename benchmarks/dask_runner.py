@@ -1,12 +1,12 @@
-"""What a node costs beside its own work on a Dask cluster, and whether a client keeps up with many.
+"""Measures what Dask adds to the time of a node, and whether a client keeps many workers busy.
 
     python benchmarks/dask_runner.py [--cells 2000] [--workers 20] [--seconds 1]
 
-A cell is a node that sleeps and one that reads what it has written, as JSON files. First 200 cells
-that do not sleep, on one worker, with Kedro's SequentialRunner and with the DaskRunner; then many
-that sleep, on many workers of this machine, against the time that sleeping alone would take. The
-client's seconds are those of its process, in which the scheduler is too. Prints a table and writes
-benchmarks/dask_runner.csv.
+A cell is a node that sleeps and one that reads what it has written, as JSON files. First, 200 cells
+that do not sleep run with Kedro's SequentialRunner and with the DaskRunner on one worker. Then many
+cells that sleep run on many workers of this machine; sleeping alone takes a known time. The
+client's seconds are those of its process, which also has the scheduler. The script prints a table
+and writes benchmarks/dask_runner.csv.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from kedro.io import DataCatalog, MemoryDataset, Version
 from kedro.pipeline import Node, Pipeline
 from kedro.runner import SequentialRunner
 
+from conle.dask_runner import DaskRunner
 from conle.data.atomic import JSONDataset
 from conle.options import ClusterOptions
-from conle.runner import DaskRunner
 
 CELLS_OF_ONE_WORKER = 200
 REPETITIONS = 3
@@ -67,7 +67,7 @@ def cells(number, seconds, folder, version):
 
 
 def timed(runner, *given):
-    """Seconds of the clock, and of this process."""
+    """Wall time and CPU time of this process, in seconds."""
     pipeline, catalog = cells(*given)
     wall, own = time.perf_counter(), time.process_time()
     runner.run(pipeline, catalog)

@@ -1,5 +1,6 @@
 """Runs that something happens to, and what is left of them."""
 
+import re
 import sqlite3
 import time
 
@@ -11,8 +12,13 @@ from conle.data.atomic import PARTIAL
 
 STEPS = {"conle.steps": 40}
 SEVERAL = "conle.steps=40,repeats=1,folds=3,datasets=One+Two"
-# Of SEVERAL with the pipeline conle.
-CELLS = 2 * 4
+# The cells of the pipeline conle.
+ALL_CELLS = {
+    f"{dataset}.{method}"
+    for dataset in ("One", "Two")
+    for method in ("conle", "uniform", "softmax_labels", "label_posterior")
+}
+CELLS = len(ALL_CELLS)
 
 
 def with_datasets(project, datasets):
@@ -70,6 +76,26 @@ def nothing_is_half_written(project):
 
 def results(project):
     return project.newest("08_reporting/results.parquet").read_bytes()
+
+
+def finished_cells(project):
+    """Cells whose outputs of the recovery are all there, in the newest version."""
+    data = project.folder / "data"
+    finished = set()
+    for cell in ALL_CELLS:
+        folder = cell.replace(".", "/")
+        names = [f"07_model_output/{folder}/{name}" for name in ("recovered.parquet", "cost.json")]
+        if cell.endswith(".conle"):
+            models = ("weights.safetensors", "curves.parquet")
+            names += [f"06_models/{folder}/{name}" for name in models]
+        if all(list(data.glob(f"{name}/*/*.*")) for name in names):
+            finished.add(cell)
+    return finished
+
+
+def cells_recovered(output):
+    """Cells that a run has recovered, by what it logs."""
+    return set(re.findall(r"Completed (?:node: )?(\S+)\.recover\b", output))
 
 
 def left_behind(project):

@@ -12,6 +12,9 @@ import signal
 import socket
 import sys
 
+import dask
+from distributed.config import initialize_logging
+
 MODULES = (
     "conle.cli",
     "distributed.cli.dask_scheduler",
@@ -46,6 +49,9 @@ def run(arguments, folder, environment, outputs):
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    # Dask has read its part of the environment when it was imported.
+    dask.config.refresh()
+    initialize_logging(dask.config.config)
     sys.argv = arguments
     module, _, name = MAINS[arguments[0]].partition(":")
     sys.exit(getattr(importlib.import_module(module), name)())

@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import papermill
 import pytest
+from kedro.utils import load_obj
+
+from conle import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
@@ -57,6 +60,16 @@ def test_commands_name_pipelines_that_exist(page):
     registry = text_of("src/conle/pipeline_registry.py")
     for pipeline in re.findall(r"--pipelines?=(\w+)", text_of(page)):
         assert f'"{pipeline}"' in registry
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_name_options_and_runners_that_exist(page):
+    text = text_of(page)
+    known = {option for parameter in cli.run.params for option in parameter.opts}
+    for command in re.findall(r"kedro run((?: (?:[^`\n\\]|\\\n)*)?)", text):
+        assert set(re.findall(r" (--[a-z-]+)", command)) <= known
+    for runner in re.findall(r"--runner=([\w.]*\w)", text):
+        load_obj(runner, "kedro.runner")
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

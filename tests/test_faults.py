@@ -12,12 +12,15 @@ import pandas as pd
 import psutil
 import pytest
 from broken_runs import (
+    ALL_CELLS,
     CELLS,
     SEVERAL,
     STEPS,
+    cells_recovered,
     ended,
     everything_that_loads_is_whole,
     finish,
+    finished_cells,
     nothing_is_half_written,
     results,
     start,
@@ -44,12 +47,8 @@ def unbroken(shared_project, toy_datasets):
     return results(project)
 
 
-def finished_cells(project):
-    return list(project.folder.glob("data/07_model_output/*/*/recover_key.json/*/*.json"))
-
-
 def killed_and_resumed(project, files, sent, unbroken):
-    """Kill a run that has written so many files; resume it: nothing is done twice."""
+    """Kill a run that has written so many files; resume it: no finished cell is done again."""
     command = start(project, SEVERAL)
     data = project.folder / "data"
     wait_until(
@@ -60,14 +59,16 @@ def killed_and_resumed(project, files, sent, unbroken):
     command.send_signal(sent)
     status = command.wait()
     everything_that_loads_is_whole(project)
-    finished = len(finished_cells(project))
-    code, output = finish(project, f"{SEVERAL},resume=true")
+    finished = finished_cells(project)
+    complete = list(data.glob("08_reporting/outcome.json/*"))
+    code, output = finish(project, SEVERAL, "--resume")
     assert code == 0, output
-    assert output.count("Taken from the run of") == finished, output
+    # A complete run is not resumed: a new one begins.
+    assert cells_recovered(output) == (ALL_CELLS if complete else ALL_CELLS - finished)
     assert results(project) == unbroken
     assert set(statuses(project)) <= {"FINISHED", "KILLED", "FAILED"}
     nothing_is_half_written(project)
-    return status, finished
+    return status, len(finished)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,9 @@ def test_a_run_that_is_killed_can_be_resumed(several, unbroken, sent):
     status, finished = killed_and_resumed(several, 30, sent, unbroken)
     assert status != 0
     assert 0 < finished < CELLS
+    # It has gone on under the same name.
+    assert len(list((several.folder / "data/08_reporting").glob("results.parquet/*"))) == 1
+    assert len(statuses(several)) == 1 + CELLS
 
 
 @pytest.mark.slow
@@ -94,26 +98,53 @@ def test_twenty_random_moments(new_project, toy_datasets, unbroken):
         print(f"kill -9 after {files} files: status {status}, {finished} of {CELLS} cells")
 
 
-def runs(project, *parameters):
-    """Whole runs, one after the other: exit status and output of each."""
-    return [finish(project, given) for given in parameters]
+def broken_off(project):
+    """Break a run off: a file is in the way of a folder."""
+    blocked = project.folder / "data" / "07_model_output" / "Two"
+    blocked.mkdir(parents=True)
+    (blocked / "uniform").write_text("in the way")
+    code, output = finish(project, SEVERAL)
+    assert code == 1
+    (blocked / "uniform").unlink()
+    return output
+
+
+def test_a_run_that_differs_is_not_resumed(several):
+    output = broken_off(several)
+    # As on a full or read-only disk: the error of the system is shown, without a traceback.
+    assert "A file cannot be written or read" in output
+    assert "the same command with --resume goes on from there" in output
+    assert "Traceback" not in output
+    generator = np.random.default_rng(6)
+    several.write_raw("One", generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
+    code, output = finish(several, f"{SEVERAL},resume=true,seed=1,conle.steps=41")
+    assert code == 1
+    for difference in (
+        "seed: 0, now 1",
+        "conle.steps: 40, now 41",
+        "One.raw has changed",
+    ):
+        assert difference in output
+    assert "Two.raw" not in output
+    assert "Traceback" not in output
+    assert len(list((several.folder / "data/08_reporting").glob("run.json/*"))) == 1
 
 
 @pytest.mark.slow
-def test_cells_of_other_parameters_data_or_threads_are_not_taken(several):
-    changes = ["seed=1", "conle.steps=41", "threads=2", "folds=4"]
-    first, *others = runs(
-        several, SEVERAL, *(f"{SEVERAL},resume=true,{change}" for change in changes)
-    )
-    assert first[0] == 0, first[1]
-    taken = [output.count("Taken from the run of") for _, output in others]
-    # Steps are ConLE's alone: the references are taken.
-    assert taken == [0, 6, 0, 0]
-    generator = np.random.default_rng(6)
-    several.write_raw("One", generator.normal(size=(60, 3)), generator.dirichlet(np.ones(4), 60))
-    resumed, anew = runs(several, f"{SEVERAL},resume=true", SEVERAL)
-    assert resumed[1].count("Taken from the run of") == 4
-    assert anew[1].count("Taken from the run of") == 0
+def test_a_run_of_other_pipelines_threads_or_nodes_is_not_resumed(several):
+    broken_off(several)
+    code, output = finish(several, SEVERAL, "--resume", "--tags=recovery")
+    assert code == 1
+    assert "other nodes are selected" in output
+    code, output = finish(several, f"{SEVERAL},threads=2", "--resume")
+    assert code == 1
+    assert "threads: 1, now 2" in output
+    code, output = finish(several, SEVERAL, "--resume", pipeline="ingestion")
+    assert code == 0
+    assert "No run of this pipeline is unfinished: a new one begins." in output
+    code, output = finish(several, SEVERAL, "--resume")
+    assert code == 0, output
+    assert cells_recovered(output)
 
 
 @pytest.mark.slow
@@ -135,7 +166,7 @@ def test_a_failing_method_leaves_the_others(several):
     broken = several.kedro("run", "--pipelines=conle", f"--params={FAILING}")
     assert broken.returncode == 1
     assert "2 of 8 cells have failed, all others are done:" in broken.stderr
-    assert "One conle: One conle: ConLE diverged" in broken.stderr
+    assert "One conle: ConLE diverged" in broken.stderr
     assert "Traceback" not in broken.stdout + broken.stderr
     found = pd.read_parquet(several.newest("08_reporting/results.parquet"))
     assert set(found["method"]) == {"uniform", "softmax_labels", "label_posterior"}
@@ -153,20 +184,13 @@ def test_what_has_failed_is_in_the_report_and_is_tried_again(several):
     assert code == 0, output
     missing = pd.read_csv(several.newest("08_reporting/report/missing.csv"))
     reasons = missing.set_index(["dataset", "method"])["reason"]
-    assert reasons["One", "conle"].startswith("failed: One conle: ConLE diverged")
-    client = mlflow.MlflowClient(f"sqlite:///{several.folder}/mlflow.db")
-    (experiment,) = client.search_experiments(filter_string="name = 'conle'")
-    ((code, output),) = runs(several, f"{SEVERAL},resume=true")
-    assert code == 0, output
-    assert output.count("Taken from the run of") == 6
-    # Which took no time now.
-    taken = [
-        run.info
-        for run in client.search_runs([experiment.experiment_id])
-        if "taken_from" in run.data.tags
-    ]
-    assert len(taken) == 6
-    assert all(info.end_time == info.start_time for info in taken)
+    assert reasons["One", "conle"].startswith("failed: ConLE diverged")
+    # The same again fails again, and no other cell is recovered.
+    code, output = finish(several, FAILING, "--resume")
+    assert code == 1
+    assert cells_recovered(output) == {"One.conle", "Two.conle"}
+    assert "2 of 8 cells have failed" in output
+    assert statuses(several).count("FAILED") == 3
 
 
 @pytest.mark.slow
@@ -180,7 +204,7 @@ def test_every_training_that_fails_is_said(several, pipeline):
     outcome = several.kedro("run", f"--pipelines={pipeline}", f"--params={given}")
     assert outcome.returncode == 1
     assert "nothing was recovered: every method has failed" in outcome.stderr
-    assert outcome.stdout.count("ConLE diverged") == (2 if pipeline == "convergence" else 14)
+    assert outcome.stderr.count("ConLE diverged") == (2 if pipeline == "convergence" else 14)
     assert "Traceback" not in outcome.stdout + outcome.stderr
 
 
@@ -210,22 +234,6 @@ def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(proj
     assert report.returncode == 0, report.stderr
     examined = pd.read_csv(project.newest("08_reporting/report/examination.csv"))
     assert set(examined["dataset"]) == {"One"}
-
-
-@pytest.mark.slow
-def test_a_folder_that_cannot_be_written(several):
-    """As on a full or read-only disk: the error of the system is shown, with no traceback."""
-    blocked = several.folder / "data" / "07_model_output" / "One"
-    blocked.mkdir(parents=True)
-    (blocked / "uniform").write_text("in the way")
-    ((code, output),) = runs(several, SEVERAL)
-    assert code == 1
-    assert "A file cannot be written or read" in output
-    assert "--params resume=true goes on from there" in output
-    assert "Traceback" not in output
-    (blocked / "uniform").unlink()
-    ((code, output),) = runs(several, f"{SEVERAL},resume=true")
-    assert code == 0, output
 
 
 @pytest.mark.slow

@@ -233,9 +233,11 @@ def test_a_mistake_ends_in_one_message_and_leaves_nothing_behind(mistaken, name)
     assert message in outcome.stderr
     assert len(re.findall("^Error: ", outcome.stderr, re.MULTILINE)) == 1
     assert "Traceback" not in outcome.stdout + outcome.stderr
-    # A table that can be read is kept as it was read, whatever is wrong with the model.
-    kept = {"01_raw", "02_intermediate", "03_primary"}
-    assert {path.name for path in (mistaken.folder / "data").iterdir()} <= kept
+    # The run is recorded; a table that can be read is kept, whatever is wrong with the model.
+    data = mistaken.folder / "data"
+    kept = {"01_raw", "02_intermediate", "03_primary", "08_reporting"}
+    assert {path.name for path in data.iterdir()} <= kept
+    assert {path.name for path in data.glob("08_reporting/*")} <= {"run.json", "outcome.json"}
     assert set(statuses(mistaken)) <= {"FAILED", "FINISHED"}
 
 

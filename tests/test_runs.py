@@ -1,5 +1,6 @@
 """Whole runs, through the command line as a user starts them."""
 
+import io
 import json
 import re
 import signal
@@ -178,6 +179,7 @@ def test_an_empty_catalog(toy):
     missing = toy.run("evaluation", **EVERYTHING)
     assert missing.returncode == 1
     assert "no run has left them in the catalog yet:\n  Toy.conle.curves\n" in missing.stderr
+    assert "The catalog holds no run of a method." in missing.stderr
     assert "Traceback" not in missing.stderr
 
     report = toy.run("report", **EVERYTHING)
@@ -268,6 +270,32 @@ def test_the_notebook_of_the_results_is_short_and_without_outputs():
 
 
 @pytest.mark.slow
+def test_a_quick_trial_does_not_hide_a_full_run(toy):
+    assert toy.run("conle", datasets="Toy", repeats=2).returncode == 0
+    full = toy.newest("08_reporting/summary.csv").read_text()
+    assert toy.run("conle", datasets="Toy").returncode == 0
+    report = toy.run("report", datasets="Toy", repeats=2)
+    assert report.returncode == 0, report.stderr
+    table = pd.read_csv(toy.newest("08_reporting/report/table3.csv"))
+    summary = pd.read_csv(io.StringIO(full))
+    keys = ["method", "measure"]
+    pd.testing.assert_series_equal(
+        table.set_index(keys)["mean"].sort_index(), summary.set_index(keys)["mean"].sort_index()
+    )
+    # No run is of this seed: the page and the message list those that there are.
+    report = toy.run("report", datasets="Toy", seed=7)
+    assert report.returncode == 0, report.stderr
+    for repeats in (1, 2):
+        command = (
+            'kedro run --pipeline=report --params "datasets=Toy,protocol=cross_validation,'
+            f'repeats={repeats},folds=3,seed=0,threshold=0.5"'
+        )
+        assert command in report.stderr
+        page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
+        assert command.replace('"', "&#34;") in page
+
+
+@pytest.mark.slow
 def test_recovery_alone_leaves_no_open_run(toy):
     parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
     for part in ("ingestion", "splitting", "recovery"):
@@ -283,7 +311,9 @@ def test_scores_of_runs_that_do_not_compare_are_refused(toy):
     assert toy.run("baselines", **parameters, protocol="transductive").returncode == 0
     run = toy.run("evaluation", **parameters)
     assert run.returncode == 1
-    assert "Toy: the catalog holds scores of runs that do not compare" in run.stderr
+    assert "no run has left them in the catalog yet:\n  Toy.fcm.recovered" in run.stderr
+    assert "baselines on Toy (fcm, glle, " in run.stderr
+    assert "transductive, 1 x 3 folds, seed 0, threshold 0.5" in run.stderr
     assert "Traceback" not in run.stderr
 
 
@@ -325,7 +355,7 @@ def test_posterior(toy):
     logged = [item.path for item in client.list_artifacts(parent.info.run_id, "posterior/Toy")]
     assert "posterior/Toy/posterior_choice.json" in logged
     assert {f"posterior/Toy/{method}" for method in blocks} < set(logged)
-    # Nobody recovers twice what is the same.
+    # The same settings are recovered once.
     recovered = {run.data.tags["method"] for run in runs if "method" in run.data.tags}
     assert recovered == {*blocks, "conle_posterior_floor", *REFERENCES}
     # The report explains the decoders and shows how sure they are.
@@ -481,7 +511,7 @@ def test_what_is_read_from_the_command_line_alone_is_refused_in_a_file(project):
         assert f"{name} is set in a file of parameters, where it is not read" in run.stderr
         assert "Traceback" not in run.stderr
     (local / "parameters.yml").unlink()
-    # That of the raw files has a place of its own.
+    # The folder of raw files has a place of its own.
     (local / "globals.yml").write_text("raw_dir: elsewhere\n")
     run = project.kedro(*command)
     assert "missing:\n  elsewhere/SJAFFE.mat" in run.stderr

@@ -68,7 +68,7 @@ class Cell:
         try:
             return make_enhancer(self.method, block, **self.settings)
         except ValueError as error:
-            raise ParameterError(f"{self.method}: {error}") from None
+            raise ParameterError(str(error)) from None
 
 
 def make_cell(

@@ -132,7 +132,8 @@ def resume_version(options: dict[str, Any]) -> bool:
         **settings.CONFIG_LOADER_ARGS,
     )
     artifacts = artifacts_folder(loader["globals"]["artifacts"], project)
-    found = run_to_resume(artifacts, options["pipelines"] or ["__default__"], options["params"])
+    names = sorted(options["pipelines"] or ["__default__"])
+    found = run_to_resume(artifacts, names, options["params"])
     if found is None:
         click.echo("No run of this pipeline is unfinished: a new one begins.", err=True)
         return False

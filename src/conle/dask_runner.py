@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LOOKS = 1.0
+PACKAGE = __name__.split(".")[0]
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,9 @@ class DaskRunner(AbstractRunner):
     """Runs every node on a worker of a Dask cluster; artifacts go through the catalog.
 
     A node is submitted when all that it needs is made, and no more nodes than there are workers.
-    When a worker dies, Dask runs its node again on another one; files are replaced by equal ones.
+    When a worker dies, Dask runs its node again on another one; files are replaced by equal ones. A
+    node whose workers die again and again runs once more when it is alone, for another node may
+    have ended its workers; then it is given up.
 
     Args:
         is_async: Kedro passes it; not used.
@@ -143,6 +146,8 @@ def connected(options: ClusterOptions) -> Iterator["Client"]:
             f"the Dask scheduler at {options.address} does not answer ({error}): start it (dask "
             "scheduler), or name another in conf/local/dask.yml"
         ) from None
+    # A scheduler that is lost ends in the runner's message, without Dask's traceback.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     with client:
         yield client
 
@@ -170,13 +175,15 @@ class _Schedule:
         }
         self._waiting = {node: set(needed) for node, needed in pipeline.node_dependencies.items()}
         self._submitted: dict[Future, Node] = {}
-        self._completed = as_completed()
+        self._completed = as_completed(loop=client.loop)
         self._in_memory = {
             name for name in pipeline.all_outputs() if isinstance(catalog.get(name), MemoryDataset)
         }
         self._readers = Counter(
             name for node in pipeline.nodes for name in self._in_memory & {*node.inputs}
         )
+        self._suspects: list[Node] = []
+        self._suspected: set[str] = set()
         self._cells = sum(has_cell(node) for node in pipeline.nodes)
         self._done_cells = 0
 
@@ -187,9 +194,11 @@ class _Schedule:
             ParameterError: the scheduler is lost, or a node has ended too many workers.
             Exception: the error of a node that failed.
         """
+        # Workers send what the package logs.
+        self._client.forward_logging(PACKAGE, level=logging.INFO)
         try:
             with progress_bar("cells") as self._show:
-                while self._waiting or self._submitted:
+                while self._waiting or self._submitted or self._suspects:
                     self._submit_ready()
                     future = next(self._completed)
                     self._take(future, self._submitted.pop(future))
@@ -204,6 +213,8 @@ class _Schedule:
         for node in ready[: max(len(offers) - len(self._submitted), 0)]:
             del self._waiting[node]
             self._submit(node, offers)
+        if self._suspects and not self._submitted:
+            self._submit(self._suspects.pop(), offers)
 
     def _offers(self) -> list[Mapping[str, float]]:
         """The resources of every worker; waits until there is one."""
@@ -252,7 +263,10 @@ class _Schedule:
                 "there as here"
             )
         if isinstance(error, KilledWorker):
-            self._submit(self._given_up(node, error.allowed_failures + 1), self._offers())
+            if node.name in self._suspected:
+                node = self._given_up(node, error.allowed_failures + 1)
+            self._suspected.add(node.name)
+            self._suspects.append(node)
             return
         if error is not None:
             raise error
@@ -267,11 +281,11 @@ class _Schedule:
         """The node of a cell as one that fails without running the method."""
         failure = f"{deaths} workers have died of it, for lack of memory?"
         empty = getattr(getattr(node.func, "func", None), "empty", None)
-        if empty is None or isinstance(node.func.func, partial):
+        if empty is None:
             raise ParameterError(f"{node.name}: {failure} {GO_ON}")
         logger.error("%s failed, the others go on: %s", node.name, failure)
         return Node(
-            bind(partial(_fail, empty, failure), **node.func.keywords),
+            bind(partial(give_up, empty, failure), **node.func.keywords),
             inputs=node.inputs,
             outputs=node.outputs,
             name=node.name.removeprefix(f"{node.namespace}."),
@@ -296,7 +310,8 @@ class _Schedule:
         return ParameterError(f"the Dask scheduler {place} is lost. {GO_ON}")
 
 
-def _fail(empty: Any, failure: str, *inputs: Any, **bound: Any) -> Any:
+def give_up(empty: Callable, failure: str, *inputs: Any, **bound: Any) -> Any:
+    """The function of a node that is given up: its outputs without rows, and why it failed."""
     return empty(*inputs, failure=failure, **bound)
 
 
@@ -357,8 +372,8 @@ def _hooks(package: str) -> "PluginManager":
     project.configure_project(package)
     # The bar over the cells is enough: those of methods would be drawn over it.
     os.environ["TTY_COMPATIBLE"] = "0"
-    logging.getLogger(package).setLevel(logging.INFO)
-    # The client says what has failed.
+    # The client shows what is logged, and says what has failed.
+    logging.getLogger(package).propagate = False
     logging.getLogger("distributed.worker").addFilter(
         lambda record: not str(record.msg).startswith("Compute Failed")
     )

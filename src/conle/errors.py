@@ -1,6 +1,6 @@
-"""Errors that are a user's to mend: one message, exit status 1, no traceback.
+"""Errors that a user can correct: one message, exit status 1, no traceback.
 
-They are click exceptions, which Kedro's command line prints as they are.
+Kedro's command line prints click exceptions without a traceback.
 """
 
 import click
@@ -8,11 +8,11 @@ from kedro.io import DatasetError
 
 
 class DataError(click.ClickException, ValueError):
-    """A dataset holds something it must not: the message names the file, the key and the rows."""
+    """A dataset holds values that cannot be used; the message names the file, key and rows."""
 
 
 class RawFileError(click.ClickException, DatasetError):
-    """A raw file is missing, or cannot be read as what it should be."""
+    """A raw file is missing or cannot be read."""
 
 
 class ParameterError(click.ClickException, ValueError):
@@ -20,4 +20,4 @@ class ParameterError(click.ClickException, ValueError):
 
 
 class FailedCellsError(click.ClickException, RuntimeError):
-    """Some methods have failed on some datasets; the others are done."""
+    """Some cells have failed; all others are done."""

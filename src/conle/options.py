@@ -1,7 +1,7 @@
 """The options of a run, checked once at its start.
 
-Kedro registers the pipelines before it hands out parameters, but which nodes there are depends
-on the chosen datasets: a hook gives the parameters to `set_run_parameters` first.
+The nodes of the pipelines depend on the parameters, but Kedro registers pipelines before it hands
+out parameters. So a hook passes the parameters to `set_run_parameters` first.
 """
 
 import logging
@@ -50,12 +50,12 @@ PAPER_DATASETS = (
     "Yeast_spo5",
 )
 PAPER, PRESENT = "paper", "present"
-# Names of the catalog's own namespaces.
+# Names that entries of the catalog begin with.
 RESERVED = ("enhance", "report", "params")
 
 
 def _split_names(datasets: Any) -> list[str]:
-    """`--params` splits on commas, so a list is written A+B there."""
+    """Names from a list, or from text such as A+B: `--params` splits on commas."""
     if not isinstance(datasets, str | list):
         raise ValueError("names of datasets are expected, several joined by +")
     names = datasets.split("+") if isinstance(datasets, str) else datasets
@@ -91,14 +91,14 @@ def _without_password(address: str) -> str:
 
 
 def _split(values: Any) -> Any:
-    """As names of datasets, several values are joined by + in `--params`."""
+    """Values from a list, or from text such as A+B: `--params` splits on commas."""
     if isinstance(values, str):
         return values.split("+")
     return values if isinstance(values, list) else [values]
 
 
 def _number(value: Any) -> Any:
-    """Of text, the whole number if it is one."""
+    """A number from text; a whole number stays one."""
     if isinstance(value, str):
         return int(value) if value.isdecimal() else float(value)
     return value
@@ -128,7 +128,7 @@ class SensitivityOptions(BaseModel):
 
 
 class ConvergenceOptions(BaseModel):
-    """What `--pipeline=convergence` follows."""
+    """Options of `--pipeline=convergence`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -138,7 +138,7 @@ class ConvergenceOptions(BaseModel):
 
 
 class PredictiveOptions(BaseModel):
-    """What `--pipeline=predictive` learns from."""
+    """Options of `--pipeline=predictive`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -153,13 +153,13 @@ class PredictiveOptions(BaseModel):
 
 
 class RunOptions(BaseModel):
-    """Options that concern the whole run; hyperparameters of methods are checked with them."""
+    """Options of the whole run."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     datasets: DatasetNames
     raw_dir: str
-    # What scikit-learn's generator of folds takes.
+    # The range that scikit-learn takes for a seed.
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     repeats: Annotated[int, Field(ge=1)]
     folds: Annotated[int, Field(ge=2)]
@@ -176,12 +176,12 @@ class RunOptions(BaseModel):
     input: str | None
     method: Annotated[str, AfterValidator(_known_method)]
     model: str | None
-    # MLflow's rule.
+    # MLflow does not take other names.
     registered_model: Annotated[str, Field(pattern=r"^[^/:]+$")]
 
     @model_validator(mode="after")
     def _names_of_datasets(self) -> "RunOptions":
-        """A user's own dataset may be named in every run, but not what is nearly another."""
+        """Refuse a name that is nearly another; a user's own dataset may be named in every run."""
         known = {*PAPER_DATASETS, *self.datasets, "Artificial"}
         named = {"degree_floors": self.degree_floors, "predictive.without": self.predictive.without}
         for option, names in named.items():
@@ -215,7 +215,7 @@ class TLSOptions(BaseModel):
 
 
 class ClusterOptions(BaseModel):
-    """Where `conle.dask_runner.DaskRunner` runs nodes; as in `conf/base/dask.yml`."""
+    """Options of the cluster, as in `conf/base/dask.yml`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -250,7 +250,7 @@ def _named_problems(title: str) -> Iterator[None]:
         problems = []
         for problem in error.errors():
             text = problem["msg"].removeprefix("Value error, ")
-            # One of several options together has no place and all of them as its input.
+            # A problem of several options together has no name, and all of them as its input.
             if problem["loc"]:
                 text = f"{'.'.join(map(str, problem['loc']))}: {text}"
                 if problem["type"] != "missing":
@@ -270,7 +270,7 @@ def set_run_parameters(parameters: Mapping[str, Any] | None, project_path: Path)
 
 
 def set_cluster_options(options: ClusterOptions) -> None:
-    """Keep them for the runner of the session, which Kedro makes without any."""
+    """Keep the options of the cluster: Kedro makes the runner without options."""
     global _cluster_options
     _cluster_options = options
 
@@ -281,7 +281,7 @@ def cluster_options() -> ClusterOptions:
 
 
 def run_threads() -> int | None:
-    """Threads of a method in the session; None leaves it to the libraries."""
+    """Threads that a method uses; None leaves the number to the libraries."""
     return None if _run_parameters is None else _run_parameters[0]["threads"]
 
 
@@ -291,12 +291,12 @@ def run_parameters() -> Mapping[str, Any]:
 
 
 def run_options() -> RunOptions:
-    """The options of the run; `paper` and `present` replaced by the paper's datasets.
+    """The options of the run, with the names of all datasets.
 
-    `present` stands for those that are there.
+    `paper` is replaced by the names of the paper's datasets, `present` by those whose files exist.
 
     Raises:
-        ParameterError: the parameters are wrong, or `present` finds none of the paper's.
+        ParameterError: the parameters are wrong, or no file of the paper's datasets exists.
     """
     parameters, project_path = _run_parameters or _configured_parameters()
     options = RunOptions.from_parameters(parameters)
@@ -318,7 +318,7 @@ def run_options() -> RunOptions:
 
 
 def _configured_parameters() -> tuple[Mapping[str, Any], Path]:
-    """What the configuration says, for commands that open no session (`kedro viz`)."""
+    """The parameters in the configuration, for commands without a session (`kedro viz`)."""
     project_path = find_kedro_project(Path.cwd()) or Path.cwd()
     loader = OmegaConfigLoader(
         conf_source=str(project_path / settings.CONF_SOURCE),

@@ -67,17 +67,19 @@ class Preflight:
             ParameterError: the configuration, an option or the selection of nodes is wrong.
         """
         # context.params would load the pipelines, which need the parameters first.
+        loader = context.config_loader
         try:
-            parameters, _, cluster = (
-                context.config_loader[name] for name in ("parameters", "catalog", "dask")
-            )
+            # Kept, for Kedro and the hooks ask for them again and again.
+            for name in ("globals", "parameters", "catalog", "mlflow", "dask"):
+                loader[name] = loader[name]
         except (MissingConfigException, OmegaConfBaseException, YAMLError, ValueError) as error:
             raise ParameterError(f"the configuration cannot be read: {error}") from None
-        refuse_unknown(context.config_loader, parameters)
-        refuse_unread(context.config_loader, parameters)
-        prepare_tracking(context.config_loader["mlflow"]["server"]["mlflow_tracking_uri"])
+        parameters = loader["parameters"]
+        refuse_unknown(loader, parameters)
+        refuse_unread(loader, parameters)
+        prepare_tracking(loader["mlflow"]["server"]["mlflow_tracking_uri"])
         RunOptions.from_parameters(parameters)
-        set_cluster_options(ClusterOptions.from_configuration(cluster))
+        set_cluster_options(ClusterOptions.from_configuration(loader["dask"]))
         set_run_parameters(parameters, Path(context.project_path))
         # Kedro keeps the pipelines of an earlier session in this process, with other datasets.
         pipelines.configure(f"{PACKAGE}.pipeline_registry")

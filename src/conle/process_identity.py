@@ -1,4 +1,4 @@
-"""Which process something belongs to, and whether that may still run."""
+"""Identifies a process across restarts and tells whether it is still alive."""
 
 import platform
 
@@ -6,13 +6,17 @@ import psutil
 
 
 def this_process() -> str:
-    """The host, the number of this process and when it began, which together are its own."""
+    """Identity of this process: host, process id and time of its start, joined by _."""
     process = psutil.Process()
     return f"{platform.node()}_{process.pid}_{process.create_time():.2f}"
 
 
 def is_alive(process: str) -> bool:
-    """Whether a process, as `this_process` describes it, may still run; of another host it may."""
+    """Whether a process may still run; a process of another host counts as alive.
+
+    Args:
+        process: an identity, as `this_process` returns it.
+    """
     host, number, began = process.rsplit("_", 2)
     if host != platform.node():
         return True

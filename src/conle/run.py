@@ -5,7 +5,6 @@ without an outcome, or with failed cells, can be resumed: it goes on under the s
 """
 
 import hashlib
-import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -19,11 +18,12 @@ from typing import Any
 import fsspec
 import pandas as pd
 from kedro.framework.session.store import BaseSessionStore
-from kedro.io import CatalogProtocol
+from kedro.io import AbstractVersionedDataset, CatalogProtocol
 from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 
 from conle import kedro_internals
+from conle.data.atomic import JSONDataset
 from conle.errors import ParameterError
 from conle.process_identity import is_alive, this_process
 
@@ -33,6 +33,9 @@ LAYER = "08_reporting"
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "pandas")
 # Parameters that do not change results.
 WITHOUT_EFFECT = ("resume", "registered_model", "fetch_from")
+# Entries of `run.json` that may differ in a resumed run, or that repeat others: `nodes` covers
+# datasets and methods, `threads` is the number that is used.
+NOT_COMPARED = ("process", "parameters.threads", "datasets", "methods")
 # Parameters by which a report tells whether a run is of its protocol.
 PROTOCOL = ("protocol", "repeats", "folds", "seed", "threshold")
 
@@ -137,36 +140,44 @@ def recorded_runs(artifacts: str) -> list[RecordedRun]:
         artifacts: folder or address of the artifacts.
     """
     files, folder = fsspec.url_to_fs(artifacts, use_listings_cache=False)
-    found = []
-    for path in sorted(files.glob(f"{folder}/{LAYER}/{RUN}/*/{RUN}"), reverse=True):
-        version = PurePosixPath(path).parent.name
-        outcome = f"{folder}/{LAYER}/{OUTCOME}/{version}/{OUTCOME}"
-        found.append(
-            RecordedRun(
-                version,
-                json.loads(files.read_text(path, encoding="utf-8")),
-                json.loads(files.read_text(outcome, encoding="utf-8"))
-                if files.exists(outcome)
-                else None,
-            )
-        )
-    return found
+    paths = files.glob(f"{folder}/{LAYER}/{RUN}/*/{RUN}")
+    versions = sorted((PurePosixPath(path).parent.name for path in paths), reverse=True)
+    return [found for version in versions if (found := find(artifacts, version)) is not None]
 
 
 def find(artifacts: str, version: str) -> RecordedRun | None:
     """The run of a version, if it is recorded."""
-    return next((run for run in recorded_runs(artifacts) if run.version == version), None)
+    record, outcome = (_file(artifacts, version, name) for name in (RUN, OUTCOME))
+    if not record.exists():
+        return None
+    return RecordedRun(version, record.load(), outcome.load() if outcome.exists() else None)
 
 
-def write(artifacts: str, version: str, name: str, content: Mapping[str, Any]) -> None:
-    """Write `run.json` or `outcome.json` of a version."""
-    from conle.data.atomic import JSONDataset
+def begin(artifacts: str, version: str, record: Mapping[str, Any]) -> None:
+    """Write `run.json`, and remove the outcome of the run that is resumed."""
+    _file(artifacts, version, RUN).save(dict(record))
+    outcome = _file(artifacts, version, OUTCOME)
+    if outcome.exists():
+        _remove(outcome)
 
-    JSONDataset(
+
+def end(artifacts: str, version: str, failed: Mapping[str, str]) -> None:
+    """Write `outcome.json`.
+
+    Args:
+        artifacts: folder or address of the artifacts.
+        version: version of the run.
+        failed: why cells failed, by their titles.
+    """
+    _file(artifacts, version, OUTCOME).save({"failed": dict(failed)})
+
+
+def _file(artifacts: str, version: str, name: str) -> JSONDataset:
+    return JSONDataset(
         filepath=f"{artifacts}/{LAYER}/{name}",
-        version=Version(None, version),
+        version=Version(version, version),
         save_args={"indent": 1},
-    ).save(dict(content))
+    )
 
 
 def run_to_resume(
@@ -197,27 +208,27 @@ def refuse_other(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> Non
     Raises:
         ParameterError: says what differs.
     """
+    before, now = flatten(recorded), flatten(present)
     differing = [
-        f"  {name}: {recorded.get(name)!r}, now {value!r}"
-        for name, value in flatten(present).items()
-        if name != "process" and flatten(recorded).get(name) != value
+        f"  {_difference(name, before.get(name), now.get(name))}"
+        for name in before | now
+        if name not in NOT_COMPARED and before.get(name) != now.get(name)
     ]
     if differing:
         raise ParameterError(
-            "The run that was broken off cannot be resumed, for this one differs:\n"
-            + "\n".join(_shown(line) for line in differing)
+            "The unfinished run cannot be resumed, because this one differs:\n"
+            + "\n".join(differing)
             + "\nRun the same command without --resume to begin a new run."
         )
 
 
-def _shown(line: str) -> str:
-    """Leave digests out of a message."""
-    name = line.strip().partition(":")[0]
+def _difference(name: str, before: Any, now: Any) -> str:
+    """Names what differs; digests are not shown."""
     if name == "code" or name.startswith("raw_files"):
-        return f"  {name.removeprefix('raw_files.')} has changed"
+        return f"{name.removeprefix('raw_files.')} has changed"
     if name == "nodes":
-        return "  the selection of nodes"
-    return line
+        return "other nodes are selected"
+    return f"{name.removeprefix('parameters.')}: {before!r}, now {now!r}"
 
 
 def outputs_to_make_again(pipeline: Pipeline, catalog: CatalogProtocol) -> set[str]:
@@ -261,6 +272,10 @@ def remove_output(catalog: CatalogProtocol, name: str) -> None:
     dataset = catalog.get(name)
     if not kedro_internals.is_versioned(dataset) or not dataset.exists():
         return
+    _remove(dataset)
+
+
+def _remove(dataset: AbstractVersionedDataset) -> None:
     _, files = kedro_internals.file_system(dataset)
     path = str(kedro_internals.save_path(dataset))
     (files or fsspec.filesystem("file")).rm(path, recursive=True)
@@ -282,7 +297,7 @@ def runs_table(runs: Sequence[RecordedRun]) -> pd.DataFrame:
     rows = []
     for run in runs:
         own = run.record
-        if not own["datasets"]:
+        if not own["datasets"] or "enhance" in own["datasets"]:
             continue
         datasets = "+".join(own["datasets"])
         options = {"datasets": datasets, **run.protocol}
@@ -327,7 +342,11 @@ def _digest_of_files(catalog: CatalogProtocol, name: str) -> str:
 
 def _cores() -> int:
     """Threads that a method uses by default."""
-    return int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+    limit = os.environ.get("OMP_NUM_THREADS")
+    if limit:
+        return int(limit)
+    # Only Linux tells which cores a process may use.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _gpu() -> str | None:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,6 +52,10 @@ class ExperimentTracking:
     @hook_impl(tryfirst=True)
     def after_context_created(self, context: KedroContext) -> None:
         """Tag each new run with this process, from its first moment on."""
+        import mlflow
+
+        # A run that somebody else began is somebody else's to end.
+        self._begins_run = mlflow.active_run() is None
         given = json.loads(os.environ.get(RUN_CONTEXT, "{}"))
         os.environ[RUN_CONTEXT] = json.dumps({**given, PROCESS: this_process()})
         self._context = context
@@ -74,7 +79,7 @@ class ExperimentTracking:
         parameters = [
             Param(name, str(value))
             for name, value in parameters.items()
-            if name not in WITHOUT_EFFECT
+            if name not in WITHOUT_EFFECT and self._begins_run
         ]
         for start in range(0, len(parameters), PARAMETERS_PER_REQUEST):
             client.log_batch(run_id, params=parameters[start : start + PARAMETERS_PER_REQUEST])
@@ -123,12 +128,12 @@ class ExperimentTracking:
 
     @hook_impl
     def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
-        """Close the runs of cells that were not scored; a run with failed cells has failed."""
+        """End the run, and those of cells that were not scored; with failed cells it has failed."""
         if parent_id() is None:
             return
         close_children({}, "FINISHED")
-        if failures(pipeline, catalog):
-            end("FAILED")
+        if self._begins_run:
+            end("FAILED" if failures(pipeline, catalog) else "FINISHED")
 
     @hook_impl
     def on_pipeline_error(self) -> None:
@@ -295,11 +300,17 @@ def children(tags: Mapping[str, str]) -> list:
     conditions = {"mlflow.parentRunId": parent_id(), **tags}
     return list(
         client.search_runs(
-            [client.get_run(parent_id()).info.experiment_id],
+            [experiment_of(parent_id())],
             " and ".join(f"tags.`{name}` = '{value}'" for name, value in conditions.items()),
             max_results=MOST_RUNS,
         )
     )
+
+
+@cache
+def experiment_of(run_id: str) -> str:
+    """Id of the experiment of a run, which never changes."""
+    return mlflow_client().get_run(run_id).info.experiment_id
 
 
 def close_children(tags: Mapping[str, str], status: str) -> None:

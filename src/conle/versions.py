@@ -67,7 +67,7 @@ class RunRecord:
             ParameterError: the run to resume differs from this one.
         """
         self._version = run_params["run_id"]
-        names = run_params["pipeline_names"] or ["__default__"]
+        names = sorted(run_params["pipeline_names"] or ["__default__"])
         present = run.describe(self._parameters, names, pipeline, catalog)
         began = run.find(self._artifacts, self._version)
         if began is not None:
@@ -75,7 +75,7 @@ class RunRecord:
             for name in run.outputs_to_make_again(pipeline, catalog):
                 run.remove_output(catalog, name)
             continue_tracking(self._context, self._version)
-        run.write(self._artifacts, self._version, run.RUN, present)
+        run.begin(self._artifacts, self._version, present)
 
     @hook_impl(trylast=True)
     def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
@@ -85,7 +85,7 @@ class RunRecord:
             FailedCellsError: names the nodes that failed; the others are done.
         """
         failures = run.failures(pipeline, catalog)
-        run.write(self._artifacts, self._version, run.OUTCOME, {"failed": failures})
+        run.end(self._artifacts, self._version, failures)
         if failures:
             cells = {node.func.cell.title for node in pipeline.nodes if run.has_cell(node)}
             raise FailedCellsError(

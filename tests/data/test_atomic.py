@@ -3,16 +3,28 @@ import subprocess
 import sys
 
 import fsspec
+import numpy as np
 import pandas as pd
 import pytest
+from kedro.io import DatasetError
 from kedro.io.core import Version
 
-from conle.data.atomic import PARTIAL, CSVDataset, TextDataset, WholeFiles, remove_left_over
+from conle.data.atomic import (
+    PARTIAL,
+    AtomicFiles,
+    CSVDataset,
+    JSONDataset,
+    MatplotlibDataset,
+    ParquetDataset,
+    SafetensorsDataset,
+    TextDataset,
+    remove_partial,
+)
 from conle.process_identity import this_process
 
 
 def test_a_file_has_its_name_when_it_is_written(tmp_path):
-    files = WholeFiles(fsspec.filesystem("file"))
+    files = AtomicFiles(fsspec.filesystem("file"))
     path = tmp_path / "a.txt"
     with files.open(str(path), "w") as file:
         file.write("half")
@@ -25,7 +37,7 @@ def test_a_file_has_its_name_when_it_is_written(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path, error):
-    files = WholeFiles(fsspec.filesystem("file"))
+    files = AtomicFiles(fsspec.filesystem("file"))
     path = tmp_path / "a.txt"
     path.write_text("old")
 
@@ -43,7 +55,7 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path, error):
 @pytest.mark.parametrize("mode", ["w", "wb"])
 def test_an_object_is_there_when_it_is_written(bucket, mode):
     store = fsspec.filesystem("s3", use_listings_cache=False)
-    files, path = WholeFiles(store), f"{bucket}/{mode}/a.txt"
+    files, path = AtomicFiles(store), f"{bucket}/{mode}/a.txt"
     content = "whole" if mode == "w" else b"whole"
     with files.open(path, mode) as file:
         file.write(content)
@@ -66,6 +78,61 @@ def test_versions(tmp_path):
     )
     dataset.save(pd.DataFrame({"a": [1, 2]}))
     assert dataset.load()["a"].tolist() == [1, 2]
+
+
+ARRAYS = {"a": np.arange(3.0)}
+TABLES = [pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [3]})]
+
+
+@pytest.mark.parametrize(
+    ("dataset_class", "first", "second"),
+    [
+        (CSVDataset, *TABLES),
+        (ParquetDataset, *TABLES),
+        (JSONDataset, {"a": 1}, {"b": [2]}),
+        (TextDataset, "first", "second"),
+        (SafetensorsDataset, ARRAYS, {"b": np.ones((2, 2))}),
+    ],
+)
+def test_a_version_may_be_written_again(tmp_path, dataset_class, first, second):
+    """As a node does that is run again."""
+    options = {"save_args": {"index": False}} if dataset_class is CSVDataset else {}
+    dataset = dataset_class(filepath=str(tmp_path / "a"), version=Version("v1", "v1"), **options)
+    for data in (first, second):
+        dataset.save(data)
+        loaded = dataset.load()
+        if isinstance(data, pd.DataFrame):
+            pd.testing.assert_frame_equal(loaded, data)
+        else:
+            np.testing.assert_equal(loaded, data)
+    assert [path.name for path in (tmp_path / "a").rglob("*")] == ["v1", "a"]
+
+
+def test_a_picture_may_be_written_again(tmp_path):
+    from matplotlib.figure import Figure
+
+    dataset = MatplotlibDataset(filepath=str(tmp_path / "a.png"), version=Version("v1", "v1"))
+    sizes = []
+    for inches in (1, 2):
+        dataset.save(Figure(figsize=(inches, inches)))
+        sizes.append((tmp_path / "a.png" / "v1" / "a.png").stat().st_size)
+    assert sizes[1] > sizes[0]
+
+
+def test_a_version_in_an_object_store_may_be_written_again(bucket):
+    dataset = JSONDataset(filepath=f"{bucket}/again/a.json", version=Version("v1", "v1"))
+    for number in (1, 2):
+        dataset.save({"a": number})
+        assert dataset.load() == {"a": number}
+
+
+def test_a_version_that_cannot_be_written_again_stays(tmp_path):
+    dataset = JSONDataset(filepath=str(tmp_path / "a.json"), version=Version("v1", "v1"))
+    dataset.save({"a": 1})
+    with pytest.raises(DatasetError, match="not JSON serializable"):
+        dataset.save({"a": object()})
+    assert dataset.load() == {"a": 1}
+    assert not list(tmp_path.rglob(PARTIAL))
 
 
 def test_a_catalog_can_be_sent_to_workers(tmp_path):
@@ -91,7 +158,7 @@ def test_a_killed_process_leaves_no_file_that_loads(tmp_path):
     assert not path.exists()
     (partial,) = tmp_path.glob(PARTIAL)
     assert partial.name.startswith("a.txt~")
-    remove_left_over(tmp_path.glob(PARTIAL))
+    remove_partial(tmp_path.glob(PARTIAL))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -104,7 +171,7 @@ def test_only_what_the_dead_have_left_is_removed(tmp_path):
         (tmp_path / f"model~{process}.partial").mkdir()
         (tmp_path / f"model~{process}.partial" / "model.json").write_text("{}")
     (tmp_path / "b.partial").write_text("a file of the user's")
-    remove_left_over(tmp_path.rglob(PARTIAL))
+    remove_partial(tmp_path.rglob(PARTIAL))
     left = {path.name for path in tmp_path.iterdir()}
     assert len(left) == 5
     assert not any(dead in name for name in left)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from kedro.io import DatasetError
 
-from conle.data.provenance import EnvironmentDataset, git_commit
+from conle.data.provenance import ProvenanceDataset, git_commit
 
 
 def test_commit_and_versions(tmp_path):
-    environment = EnvironmentDataset(project_path=str(tmp_path)).load()
-    assert environment["git commit"] == "not in git"
-    assert environment["numpy"] == np.__version__
+    provenance = ProvenanceDataset(project_path=str(tmp_path)).load()
+    assert provenance["git commit"] == "not in git"
+    assert provenance["numpy"] == np.__version__
 
 
 def test_commit_says_whether_files_differ_from_it(tmp_path):
@@ -32,7 +32,7 @@ def test_commit_says_whether_files_differ_from_it(tmp_path):
 
 
 def test_it_cannot_be_saved(tmp_path):
-    dataset = EnvironmentDataset(project_path=str(tmp_path))
+    dataset = ProvenanceDataset(project_path=str(tmp_path))
     assert dataset.exists()
     with pytest.raises(DatasetError):
         dataset.save({})

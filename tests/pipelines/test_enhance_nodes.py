@@ -4,6 +4,8 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from cells_for_tests import cell_of
+from kedro.io.core import Version
 from short_training import SHORT
 
 from conle.data.models import FittedModelDataset
@@ -13,11 +15,9 @@ from conle.pipelines.enhance.nodes import (
     apply_model,
     encode_features,
     fit_and_enhance,
-    take_apart,
+    split_table,
 )
 from conle.reporting.checks import check_table, entropies, label_table, render_checks
-
-SETTINGS = (0.5, "cpu", 0)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_a_fitted_model_is_the_same_from_its_folder(table, tmp_path, caplog, met
     encoded, encoder = encode_features(features)
     hyperparameters = SHORT.get(METHODS[method].parameters, {})
     distributions, model = fit_and_enhance(
-        encoded, encoder, labels, hyperparameters, *SETTINGS, method=method
+        encoded, encoder, labels, cell=cell_of(method, hyperparameters)
     )
     assert distributions.index.equals(labels.index)
     assert list(distributions) == ["sky", "sea", "sun"]
@@ -134,6 +134,18 @@ def test_a_fitted_model_is_the_same_from_its_folder(table, tmp_path, caplog, met
         apply_model(loaded, features.assign(age="old"), labels)
 
 
+def test_a_model_may_be_written_again(table, tmp_path):
+    features, labels = table
+    encoded, encoder = encode_features(features)
+    dataset = FittedModelDataset(str(tmp_path / "model"), Version("v1", "v1"))
+    for method in ("uniform", "softmax_labels"):
+        _, model = fit_and_enhance(encoded, encoder, labels, cell=cell_of(method))
+        dataset.save(model)
+        assert dataset.load().method == method
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {"v1"}
+    assert {path.name for path in (tmp_path / "model" / "v1").iterdir()} == {"model"}
+
+
 def test_folders_that_are_no_models(tmp_path):
     (tmp_path / "model").mkdir()
     dataset = FittedModelDataset(str(tmp_path / "model"))
@@ -148,7 +160,7 @@ def test_folders_that_are_no_models(tmp_path):
 def test_transductive_methods_leave_no_model(table):
     features, labels = table
     encoded, encoder = encode_features(features)
-    distributions = fit_and_enhance(encoded, encoder, labels, {}, *SETTINGS, method="km")
+    distributions = fit_and_enhance(encoded, encoder, labels, cell=cell_of("km"))
     np.testing.assert_allclose(distributions.sum(axis=1), 1)
 
 
@@ -157,15 +169,15 @@ def test_labels_that_a_method_cannot_take(table):
     encoded, encoder = encode_features(features)
     labels.iloc[4] = 0
     with pytest.raises(ParameterError, match=r"posterior_pca: no distribution .*\(row 4 with 0"):
-        fit_and_enhance(encoded, encoder, labels, {}, *SETTINGS, method="posterior_pca")
+        fit_and_enhance(encoded, encoder, labels, cell=cell_of("posterior_pca"))
 
 
 def test_tables_that_cannot_be_enhanced(table):
     features, labels = table
     with pytest.raises(DataError, match="no rows"):
-        take_apart((features[:0], labels[:0]))
+        split_table((features[:0], labels[:0]))
     with pytest.raises(DataError, match="at least two labels; the input has sky alone"):
-        take_apart((features, labels[["sky"]]))
+        split_table((features, labels[["sky"]]))
 
 
 D = pd.DataFrame([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [1.0, 0.0, 0.0]], columns=list("abc"))

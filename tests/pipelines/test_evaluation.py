@@ -31,7 +31,7 @@ RECOVERED = pd.DataFrame(
 
 
 def test_folds_are_scored_against_their_own_samples():
-    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")
     assert list(scores.columns) == RESULT_COLUMNS
     chebyshev = scores[scores["measure"] == "chebyshev"]
     # Fold 1: samples 2 and 0, differences .2 and 0; fold 2: samples 1 and 3, .1 and .4.
@@ -42,7 +42,7 @@ def test_folds_are_scored_against_their_own_samples():
 
 def test_what_was_fitted_is_taken_from_the_recovery():
     fitted = RECOVERED.assign(protocol="transductive", fitted_on="all")
-    scores = score_folds(TRUE, LOGICAL, fitted, dataset="Toy", cell="uniform")
+    scores = score_folds(TRUE, LOGICAL, fitted, dataset="Toy", method="uniform")
     assert set(scores["fitted_on"]) == {"all"}
     assert set(scores["protocol"]) == {"transductive"}
 
@@ -58,8 +58,8 @@ def test_what_was_fitted_is_taken_from_the_recovery():
 )
 def test_runs_that_do_not_compare_are_refused(other):
     scores = [
-        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform"),
-        score_folds(TRUE, LOGICAL, RECOVERED.assign(**other), dataset="Toy", cell="conle"),
+        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform"),
+        score_folds(TRUE, LOGICAL, RECOVERED.assign(**other), dataset="Toy", method="conle"),
     ]
     with pytest.raises(
         DataError, match="Toy: the catalog holds scores of runs that do not compare"
@@ -70,29 +70,19 @@ def test_runs_that_do_not_compare_are_refused(other):
 def test_scores_on_other_logical_labels_do_not_compare():
     others = LOGICAL.assign(b=1)
     scores = [
-        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform"),
-        score_folds(TRUE, others, RECOVERED, dataset="Toy", cell="conle"),
+        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform"),
+        score_folds(TRUE, others, RECOVERED, dataset="Toy", method="conle"),
     ]
     with pytest.raises(DataError, match="seed and threshold too"):
         collect_results(*scores, cells=CELLS)
 
 
-def test_scores_of_an_earlier_version_are_refused():
-    new = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
-    old = new.drop(columns="scored_on").assign(method="conle")
-    for scores in ([new, old], [old]):
-        with pytest.raises(DataError, match="of an earlier version"):
-            collect_results(*scores, cells=CELLS[: len(scores)])
-
-
 def test_cells_without_scores_are_missing_for_a_reason():
-    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")
     cells = {("Toy", name): scores[:0] for name in ("conle", "lp", "km")}
-    cells |= {("Toy", "uniform"): scores, ("Toy", "fcm"): None, ("Toy", "glle"): scores}
+    cells |= {("Toy", "uniform"): scores, ("Toy", "fcm"): None}
     results, missing = collect_scores(
-        cells,
-        {("Toy", "conle"): {"failure": "too wide"}, ("Toy", "lp"): None},
-        {("Toy", "glle"): "of another seed"},
+        cells, {("Toy", "conle"): {"failure": "too wide"}, ("Toy", "lp"): None}
     )
     pd.testing.assert_frame_equal(results, scores)
     assert missing.to_numpy().tolist() == [
@@ -100,26 +90,25 @@ def test_cells_without_scores_are_missing_for_a_reason():
         ["Toy", "lp", "failed: the log says why"],
         ["Toy", "km", "failed: the log says why"],
         ["Toy", "fcm", "no run has recovered them"],
-        ["Toy", "glle", "of another seed"],
     ]
 
 
 def test_results_without_a_cell_say_so(caplog):
-    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")
     results = collect_results(scores, None, cells=CELLS)
     assert set(results["method"]) == {"uniform"}
     assert "Not in the results, no run has recovered them: Toy: conle" in caplog.text
 
 
 def test_nothing_recovered_is_an_error():
-    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell="uniform")[:0]
+    scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")[:0]
     with pytest.raises(DataError, match="nothing was recovered"):
         collect_results(scores, None, cells=CELLS)
 
 
 def test_summary_is_mean_and_standard_deviation_over_folds():
     scores = [
-        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", cell=method)
+        score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method=method)
         for method in ("uniform", "conle")
     ]
     results = collect_results(*scores, cells=CELLS)
@@ -133,7 +122,7 @@ def test_summary_is_mean_and_standard_deviation_over_folds():
 
 def test_summary_of_a_single_fold_has_no_deviation():
     one = RECOVERED.assign(fold=1)
-    scores = score_folds(TRUE, LOGICAL, one, dataset="Toy", cell="uniform")
+    scores = score_folds(TRUE, LOGICAL, one, dataset="Toy", method="uniform")
     assert summarise(scores)["std"].isna().all()
 
 

@@ -1,12 +1,17 @@
 """The one rule whose breach makes every result worthless."""
 
+import ast
 import inspect
-from functools import partial
+from importlib import import_module
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
+from cells_for_tests import parameters_with
 
+import conle
+from conle.cells import Cell, CellFunction
 from conle.core.binarisation import binarise
 from conle.methods.contract import LabelEnhancer
 from conle.methods.references import LabelPosterior
@@ -21,9 +26,9 @@ from conle.pipelines.predictive.nodes import predict_from_recovered
 from conle.pipelines.recovery.nodes import recover
 
 DATASETS = ["Artificial", "SJAFFE", "Yeast_spo5"]
-# The raw file holds the features too: the node that reads it hands them on.
+# The raw file holds the features too, and the node that reads it passes them on.
 EXCEPTIONS = {("ingest", "features")}
-# Whatever a part of a pipeline may read that the distributions went into.
+# Ends of the names of datasets that are made with the distributions.
 MADE_WITH_DISTRIBUTIONS = (
     ".raw",
     ".label_distributions",
@@ -40,51 +45,29 @@ MADE_WITH_DISTRIBUTIONS = (
 )
 
 
+MAKES_AN_ENHANCER = {
+    recover,
+    trace_training,
+    choose_representation,
+    draw_held_out,
+    predict_from_recovered,
+    fit_and_enhance,
+}
+
+
 def runs_a_method(node) -> bool:
-    """By its function: whatever else it is called or tagged."""
-    functions = (
-        recover,
-        trace_training,
-        choose_representation,
-        draw_held_out,
-        predict_from_recovered,
-        fit_and_enhance,
-    )
-    if not isinstance(node.func, partial):
-        return False
-    # Of a node that can be resumed, the function is an argument.
-    return node.func.keywords.get("function", node.func.func) in functions
+    """A node runs a method if its function is bound to a cell, whatever its name and tags."""
+    return isinstance(node.func, CellFunction)
 
 
 @pytest.fixture
 def pipelines(request):
     set_run_parameters(
-        {
-            "datasets": DATASETS,
-            "sensitivity": {
-                "datasets": ["SBU_3DFE"],
-                "parameters": ["lambda1"],
-                "grid": [0.1, 1.0],
-                "steps": 20,
-            },
-            "convergence": {"datasets": ["Movie"], "epochs": 2, "repeats": 1},
-            "raw_dir": "data/01_raw",
-            "seed": 0,
-            "repeats": 1,
-            "folds": 2,
-            "protocol": "cross_validation",
-            "threshold": 0.5,
-            "device": "cpu",
-            "resume": False,
-            "threads": None,
-            "degree_floors": {},
-            "predictive": {"methods": ["conle", "lp"], "without": [], "repeats": 1, "l2": 1.0},
-            "fetch_from": "",
-            "input": None,
-            "method": "conle",
-            "model": None,
-            "registered_model": "conle",
-        },
+        parameters_with(
+            datasets=DATASETS,
+            sensitivity={"grid": [0.1, 1.0], "parameters": ["lambda1"]},
+            predictive={"methods": ["conle", "lp"]},
+        ),
         request.config.rootpath,
     )
     yield register_pipelines()
@@ -150,6 +133,59 @@ def test_every_method_node_is_looked_at(pipelines):
         dataset, method = node.namespace.split(".")
         assert dataset in DATASETS
         assert method in METHODS
+
+
+def test_every_function_that_makes_an_enhancer_is_bound_to_a_cell(pipelines):
+    """Only `Cell` makes enhancers, and only for functions that are known here."""
+    makers, others = set(), set()
+    package = Path(conle.__file__).parent
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if "pipelines" in path.parts:
+            imported = {own.module for own in ast.walk(tree) if isinstance(own, ast.ImportFrom)}
+            methods = {name for name in imported if name.startswith("conle.methods.")}
+            # No class of a method: cells make enhancers by the registry.
+            assert methods <= {
+                "conle.methods.contract",
+                "conle.methods.geometry",
+                "conle.methods.registry",
+            }
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        for function in functions:
+            called = {
+                ast.unparse(node.func).rpartition(".")[2]
+                for node in ast.walk(function)
+                if isinstance(node, ast.Call)
+            }
+            if not called & {"make_enhancer", "enhancer_class"}:
+                continue
+            place = path.relative_to(package).with_suffix("")
+            if place.parts[0] == "pipelines":
+                module = import_module(f"conle.{'.'.join(place.parts)}")
+                makers.add(getattr(module, function.name))
+            else:
+                others.add((place.as_posix(), function.name))
+    assert makers == MAKES_AN_ENHANCER
+    # A model that is read is already fitted; the preflight fits none.
+    assert others == {
+        ("cells", "make_enhancer"),
+        ("data/models", "read_model"),
+        ("methods/registry", "make_enhancer"),
+        ("preflight", "before_pipeline_run"),
+    }
+    bound = set()
+    for pipeline in pipelines.values():
+        for node in pipeline.nodes:
+            function = getattr(node.func, "func", node.func)
+            assert runs_a_method(node) == (function in makers), node.name
+            if runs_a_method(node):
+                bound.add(function)
+                assert isinstance(node.func.cell, Cell)
+                candidates = node.func.keywords.get("candidates", ())
+                # Cells hold parameters, not data.
+                assert set(node.func.keywords) <= {"cell", "candidates"}
+                assert all(isinstance(candidate, Cell) for candidate in candidates)
+    assert bound == makers
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cells_for_tests import cell_of, parameters_with
 
 from conle.core.binarisation import binarise
-from conle.errors import ParameterError
 from conle.methods.posterior.decoder import PosteriorPCA
-from conle.methods.registry import POSTERIORS
+from conle.methods.registry import CHOSEN, POSTERIORS
 from conle.pipelines.posterior.nodes import (
     choose_representation,
     compare_intervals,
@@ -29,9 +29,11 @@ def tables():
 
 
 def choose(features, labels, **more):
-    blocks = ({**SHORT, **more}, {**SHORT, **more}, {**SHORT, **more})
-    settings = (0.5, "cpu", 0, {"Other": 1.0})
-    return choose_representation(features, labels, *settings, *blocks, dataset="Toy")
+    candidates = tuple(
+        cell_of(method, {**SHORT, **more}, degree_floors={"Other": 1.0}) for method in POSTERIORS
+    )
+    chosen = cell_of(POSTERIORS[0], SHORT, name=CHOSEN)
+    return choose_representation(features, labels, cell=chosen, candidates=candidates)
 
 
 def test_features_are_chosen_where_they_decide_the_labels(tables):
@@ -50,9 +52,18 @@ def test_features_are_chosen_where_they_decide_the_labels(tables):
 
 
 @pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far")
-def test_nothing_is_chosen_without_a_threshold_model(tables):
-    with pytest.raises(ParameterError, match="Toy conle_posterior: without a threshold model"):
-        choose(*tables, threshold_model=False)
+def test_nothing_is_chosen_without_a_threshold_model(tables, caplog):
+    choice = choose(*tables, threshold_model=False)
+    failure = choice["failure"]
+    assert failure.startswith("without a threshold model")
+    assert choice == {"dataset": "Toy", "chosen": None, "log_likelihood": {}, "failure": failure}
+    assert f"Toy posterior_chosen failed, the others go on: {failure}" in caplog.text
+    assert "Traceback" not in caplog.text
+    recovered = pd.DataFrame({"sample": [1], "a": [0.5]})
+    table, cost = take_chosen(choice, *[recovered, {"seconds": 1.0}] * 3)
+    assert table.empty
+    assert list(table) == ["sample", "a"]
+    assert cost == {"failure": f"no representation was chosen: {failure}"}
 
 
 def test_the_chosen_recovery_is_taken_over():
@@ -62,26 +73,21 @@ def test_the_chosen_recovery_is_taken_over():
 
 
 def draw(features, labels, floor=0.0):
-    return draw_held_out(
-        features,
-        labels,
-        SHORT,
-        *(0.5, "cpu", 0, {"Toy": floor}),
-        dataset="Toy",
-        method="posterior_pca",
-    )
+    cell = cell_of("posterior_pca", SHORT, degree_floors={"Toy": floor})
+    return draw_held_out(features, labels, cell=cell)
 
 
 @pytest.mark.parametrize("floor", [0.0, 1.0])
 def test_held_out_draws(tables, floor):
     features, labels = tables
-    agreement, intervals, draws = draw(features, labels, floor)
+    diagnostics, intervals, draws, cost = draw(features, labels, floor)
+    assert set(cost) == {"seconds", "peak_memory_mib", "memory_before_mib"}
     _, held_out = inner_split(200, 0)
     assert len(held_out) == 20
-    assert agreement.groupby("start_levels").size().to_dict() == {"one": 80, "different": 80}
-    assert (agreement["r_hat"] > 0.9).all()
+    assert diagnostics.groupby("start_levels").size().to_dict() == {"one": 80, "different": 80}
+    assert (diagnostics["r_hat"] > 0.9).all()
     # Four chains of 25 draws; antithetic ones are worth a little more.
-    assert agreement["bulk_ess"].between(1, 300).all()
+    assert diagnostics["bulk_ess"].between(1, 300).all()
     assert intervals["sample"].unique().tolist() == held_out.tolist()
     assert (intervals["low"] < intervals["mean"]).all()
     assert (intervals["mean"] < intervals["high"]).all()
@@ -101,9 +107,24 @@ def test_held_out_draws(tables, floor):
 
 def test_chains_that_start_apart_with_a_floor_do_not_meet(tables):
     """What `degree_floor` is documented for: the level is hardly forgotten."""
-    agreement, *_ = draw(*tables, floor=1.0)
-    medians = agreement.groupby("start_levels")["r_hat"].median()
+    diagnostics, *_ = draw(*tables, floor=1.0)
+    medians = diagnostics.groupby("start_levels")["r_hat"].median()
     assert medians["different"] > medians["one"]
+
+
+def test_held_out_draws_that_fail_have_no_rows(tables):
+    features, labels = tables
+    made = draw(features, labels)
+    impossible = labels.assign(**dict.fromkeys("abcd", 1))
+    *empty, cost = draw(features, impossible)
+    for table, own in zip(made[:3], empty, strict=True):
+        assert own.empty
+        assert list(own) == list(table)
+    assert cost["failure"].startswith("no distribution")
+    beside = compare_intervals(empty[1], labels, dataset="Toy", method="posterior_pca")
+    assert beside.empty
+    full = compare_intervals(made[1], labels, dataset="Toy", method="posterior_pca")
+    assert list(beside) == list(full)
 
 
 def test_intervals_beside_true_degrees():
@@ -117,17 +138,18 @@ def test_intervals_beside_true_degrees():
 
 
 def test_a_declared_floor_is_not_recovered_twice():
-    nodes = {node.name: node for node in create_pipeline(["Toy", "Rated"], {"Rated": 1.0}).nodes}
+    parameters = parameters_with(degree_floors={"Rated": 1.0})
+    nodes = {node.name: node for node in create_pipeline(["Toy", "Rated"], parameters).nodes}
     kinds = {
         (dataset, method): next(
-            kind for kind in ("recover", "take_over") if f"{dataset}.{method}.{kind}" in nodes
+            kind for kind in ("recover", "identity") if f"{dataset}.{method}.{kind}" in nodes
         )
         for dataset in ("Toy", "Rated")
         for method in ("conle_posterior_floor", "conle_posterior_no_floor")
     }
     assert kinds == {
         ("Toy", "conle_posterior_floor"): "recover",
-        ("Toy", "conle_posterior_no_floor"): "take_over",
-        ("Rated", "conle_posterior_floor"): "take_over",
+        ("Toy", "conle_posterior_no_floor"): "identity",
+        ("Rated", "conle_posterior_floor"): "identity",
         ("Rated", "conle_posterior_no_floor"): "recover",
     }

@@ -1,10 +1,14 @@
+import re
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
+from cells_for_tests import cell_of, parameters_with
 
-from conle.errors import ParameterError
+from conle.cells import make_cell
+from conle.core.folds import make_folds
+from conle.cost import measured_cost
 from conle.methods.registry import (
     ABLATIONS,
     FLOORS,
@@ -12,10 +16,8 @@ from conle.methods.registry import (
     REFERENCES,
     make_enhancer,
 )
-from conle.pipelines.recovery.cost import measured_cost
-from conle.pipelines.recovery.nodes import recover
+from conle.pipelines.recovery.nodes import CURVE_COLUMNS, RECOVERED_COLUMNS, recover
 from conle.pipelines.recovery.pipeline import create_pipeline
-from conle.pipelines.splitting.nodes import make_folds
 
 SHORT = {"steps": 20, "batch_size": 16}
 
@@ -27,14 +29,14 @@ def tables(samples):
     return pd.DataFrame(features), labels, make_folds(labels, repeats=2, folds=4, seed=0)
 
 
-def run(function, tables, hyperparameters, protocol, method):
-    settings = (0.5, "cpu", 0, {"Toy": 1.0})
-    return function(*tables, hyperparameters, protocol, *settings, dataset="Toy", method=method)
+def run(tables, hyperparameters, protocol, method):
+    cell = cell_of(method, hyperparameters, degree_floors={"Toy": 1.0})
+    return recover(*tables, protocol, cell=cell)
 
 
 def test_recovered_rows_belong_to_their_test_folds(tables):
     features, labels, folds = tables
-    recovered, _ = run(recover, tables, {}, "cross_validation", "softmax_labels")
+    recovered, _ = run(tables, {}, "cross_validation", "softmax_labels")
     pd.testing.assert_frame_equal(recovered[["repeat", "fold", "sample"]], folds)
     assert set(recovered["protocol"]) == {"cross_validation"}
     assert set(recovered["fitted_on"]) == {"training_folds"}
@@ -44,7 +46,7 @@ def test_recovered_rows_belong_to_their_test_folds(tables):
 
 def test_cross_validation_fits_to_the_training_rows_of_each_fold(tables):
     features, labels, folds = tables
-    recovered, _ = run(recover, tables, {"draws": 200}, "cross_validation", "label_posterior")
+    recovered, _ = run(tables, {"draws": 200}, "cross_validation", "label_posterior")
     for _, test in folds.groupby(["repeat", "fold"]):
         training = np.setdiff1d(np.arange(60), test["sample"])
         enhancer = make_enhancer("label_posterior", {"draws": 200})
@@ -55,7 +57,7 @@ def test_cross_validation_fits_to_the_training_rows_of_each_fold(tables):
 
 def test_transductive_protocol_fits_once_to_all_rows(tables):
     features, labels, folds = tables
-    recovered, _, weights, curves = run(recover, tables, SHORT, "transductive", "conle")
+    recovered, _, weights, curves = run(tables, SHORT, "transductive", "conle")
     expected = make_enhancer("conle", SHORT, device="cpu").fit_transform(features, labels)
     expected = expected.to_numpy()
     np.testing.assert_allclose(
@@ -67,7 +69,7 @@ def test_transductive_protocol_fits_once_to_all_rows(tables):
 
 
 def test_weights_and_curves_of_every_fold_are_kept(tables):
-    _, _, weights, curves = run(recover, tables, SHORT, "cross_validation", "conle")
+    _, _, weights, curves = run(tables, SHORT, "cross_validation", "conle")
     assert all(len(array) == 8 for array in weights.values())
     loss = curves[curves["quantity"] == "loss"]
     assert len(loss) == 8 * 20
@@ -90,37 +92,41 @@ def test_cost_of_the_work():
 
 
 def test_recovery_says_what_it_cost(tables):
-    _, cost = run(recover, tables, {}, "cross_validation", "uniform")
+    _, cost = run(tables, {}, "cross_validation", "uniform")
     assert set(cost) == {"seconds", "peak_memory_mib", "memory_before_mib"}
 
 
 def test_transductive_methods_are_fitted_to_all_rows_in_any_protocol(tables):
     features, labels, folds = tables
-    recovered, _ = run(recover, tables, {}, "cross_validation", "lp")
+    recovered, _ = run(tables, {}, "cross_validation", "lp")
     expected = make_enhancer("lp").fit_transform(features, labels).to_numpy()
     np.testing.assert_array_equal(recovered[["a", "b", "c", "d"]], expected[folds["sample"]])
     assert set(recovered["fitted_on"]) == {"all"}
 
 
-def test_divergence_names_the_dataset_and_the_method(tables):
+def test_divergence_is_described_and_has_no_rows(tables, caplog):
     wild = {**SHORT, "reading": "raw", "reduction": "sum", "learning_rate": 1e6}
-    with pytest.raises(ParameterError, match=r"Toy conle: ConLE diverged: .* not finite at step"):
-        run(recover, tables, wild, "cross_validation", "conle")
+    recovered, cost, weights, curves = run(tables, wild, "cross_validation", "conle")
+    assert set(cost) == {"failure"}
+    assert re.fullmatch(r"ConLE diverged: .* not finite at step \d+.*", cost["failure"])
+    assert recovered.empty
+    assert list(recovered) == [*RECOVERED_COLUMNS, "a", "b", "c", "d"]
+    assert weights == {}
+    assert curves.empty
+    assert list(curves) == CURVE_COLUMNS
+    assert f"Toy conle failed, the others go on: {cost['failure']}" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 def test_overrides_take_precedence(tables):
-    _, _, _, curves = recover(
-        *tables,
-        SHORT,
-        "cross_validation",
-        0.5,
-        "cpu",
-        0,
-        {},
-        dataset="Toy",
-        method="conle",
-        overrides={"steps": 10, "stopping": "fixed"},
+    cell = make_cell(
+        parameters_with(conle=SHORT, device="cpu"),
+        "Toy",
+        "conle",
+        "conle_short",
+        {"steps": 10, "stopping": "fixed"},
     )
+    _, _, _, curves = recover(*tables, "cross_validation", cell=cell)
     assert curves["step"].max() == 10
     assert "agreement" not in set(curves["quantity"])
 
@@ -128,7 +134,7 @@ def test_overrides_take_precedence(tables):
 def test_a_dataset_has_the_floor_that_it_declares(tables):
     features, labels, _ = tables
     short = {"sweeps": 6, "burn_in": 2}
-    recovered, _ = run(recover, tables, short, "transductive", "posterior_featureless")
+    recovered, _ = run(tables, short, "transductive", "posterior_featureless")
     expected = make_enhancer(
         "posterior_featureless", {**short, "degree_floor": 1.0}, seed=0, device="cpu"
     )
@@ -137,19 +143,22 @@ def test_a_dataset_has_the_floor_that_it_declares(tables):
     np.testing.assert_array_equal(recovered[["a", "b", "c", "d"]], expected[recovered["sample"]])
 
 
-def test_labels_that_the_method_cannot_have_end_in_one_message(tables):
+def test_labels_that_the_method_cannot_have_end_in_one_message(tables, caplog):
     features, labels, folds = tables
     labels = labels.copy()
     labels.loc[7] = 1
-    with pytest.raises(ParameterError, match=r"Toy posterior_pca: no distribution.*row 7 with 4"):
-        run(recover, (features, labels, folds), {}, "cross_validation", "posterior_pca")
+    recovered, cost = run((features, labels, folds), {}, "cross_validation", "posterior_pca")
+    assert recovered.empty
+    assert re.match(r"no distribution.*row 7 with 4", cost["failure"])
+    assert "Toy posterior_pca failed, the others go on: no distribution" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 def test_nodes_say_what_they_need_of_a_machine():
     tagged = {"gpu": set(), "memory": set(), None: set()}
     baselines = ("fcm", "km", "lp", "glle", "levi_mlp", "lesc")
     methods = ("conle", *ABLATIONS, *POSTERIORS, *FLOORS, *baselines, *REFERENCES)
-    for node in create_pipeline(["Toy"], methods).nodes:
+    for node in create_pipeline(map(cell_of, methods)).nodes:
         (resource,) = node.tags & {"gpu", "memory"} or {None}
         tagged[resource].add(node.namespace.split(".")[1])
     assert tagged["gpu"] == {"conle", "levi_mlp", *ABLATIONS, *POSTERIORS, *FLOORS}

@@ -14,6 +14,7 @@ from conle.pipelines.reporting.nodes import (
 from conle.pipelines.reporting.pipeline import create_pipeline
 from conle.reporting import tables
 from conle.reporting.exhibits import EXHIBITS, REPORTED_METHODS, TABLES
+from conle.run import RecordedRun, runs_table
 
 PUBLISHED = pd.DataFrame(
     [("SJAFFE", "conle", "clark", 0.269, None)],
@@ -40,7 +41,7 @@ def collect(scores, costs=None):
     datasets = tuple(dict.fromkeys(dataset for dataset, _ in scores))
     cells = [(dataset, method) for dataset in datasets for method in REPORTED_METHODS]
     entries = [*map(scores.get, cells), *map((costs or {}).get, cells)]
-    results, missing = collect_available("cross_validation", 1, 2, *entries, datasets=datasets)
+    results, missing = collect_available(runs_table([]), *entries, datasets=datasets)
     asked = [tuple(cell) in scores for cell in missing[["dataset", "method"]].to_numpy()]
     return results, missing[asked].reset_index(drop=True)
 
@@ -53,41 +54,39 @@ def test_what_is_missing_is_said_and_the_rest_is_used(caplog):
         for method in methods
     }
     scored["SJAFFE", "lp"] = None
-    scored["Mine", "lp"] = scores("Mine", "lp", 0.1, protocol="transductive")
-    scored["B", "km"] = scores("B", "km", 0.1, folds=3)
     scored["B", "glle"] = scored["B", "glle"][:0]
-    scored["Mine", "conle"] = scores("Mine", "conle", 0.1, scored_on="another seed")
     results, missing = collect(scored, {("B", "glle"): {"failure": "too wide"}})
-    assert len(results) == 7 * 4
+    assert len(results) == 10 * 4
     assert missing.to_numpy().tolist() == [
         ["SJAFFE", "lp", "no run has recovered them"],
-        [
-            "Mine",
-            "lp",
-            "recovered under transductive on 2 folds; "
-            "this report is of cross_validation on 1 x 2 folds",
-        ],
-        [
-            "B",
-            "km",
-            "recovered under cross_validation on 3 folds; "
-            "this report is of cross_validation on 1 x 2 folds",
-        ],
         ["B", "glle", "failed: too wide"],
-        ["Mine", "conle", "of another seed or threshold than most others"],
     ]
     assert "Not in the report, no run has recovered them: SJAFFE: conle_posterior" in caplog.text
 
 
-def test_scores_of_an_earlier_version_are_missing():
-    old = scores("SJAFFE", "lp", 0.1).drop(columns="scored_on")
-    results, missing = collect(
-        {("SJAFFE", "conle"): scores("SJAFFE", "conle", 0.1), ("SJAFFE", "lp"): old}
+def test_without_any_run_of_the_protocol_the_runs_are_listed(caplog):
+    record = {
+        "pipelines": ["conle"],
+        "datasets": ["SJAFFE"],
+        "methods": ["conle", "uniform"],
+        "parameters": {
+            "protocol": "transductive",
+            "repeats": 2,
+            "folds": 5,
+            "seed": 3,
+            "threshold": 0.5,
+        },
+    }
+    runs = runs_table([RecordedRun("v1", record, {"failed": {}})])
+    entries = [None] * (2 * len(REPORTED_METHODS))
+    results, _ = collect_available(runs, *entries, datasets=("SJAFFE",))
+    assert results.empty
+    assert "conle on SJAFFE (conle, uniform): transductive, 2 x 5 folds, seed 3" in caplog.text
+    command = (
+        'kedro run --pipeline=report --params "datasets=SJAFFE,protocol=transductive,repeats=2,'
+        'folds=5,seed=3,threshold=0.5"'
     )
-    assert set(results["method"]) == {"conle"}
-    assert missing.to_numpy().tolist() == [
-        ["SJAFFE", "lp", "scored by an earlier version of this project"]
-    ]
+    assert command in caplog.text
 
 
 @pytest.mark.parametrize("empty", [False, True])

@@ -34,6 +34,17 @@ class Page(HTMLParser):
         self.texts.append(data)
 
 
+RUNS = pd.DataFrame(
+    {
+        "run": ["2026-01-01T00.00.00.000Z-ab12"],
+        "pipelines": ["conle"],
+        "protocol": ["transductive"],
+        "finished": ["yes"],
+        "command": ['kedro run --pipeline=report --params "protocol=transductive"'],
+    }
+)
+
+
 def inputs(datasets, methods=("conle", "lp", "label_posterior")):
     summary = pd.DataFrame(
         [
@@ -99,6 +110,7 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
             "threshold": 0.5,
         },
         "provenance": {"git commit": "abc", "torch": "2.13"},
+        "runs": RUNS,
         "predictive": None,
         "tables": {name: found[name] for name in PAGE_TABLES},
         "svgs": {name: f"<svg>{name}</svg>" for name in FIGURES},

@@ -1,7 +1,7 @@
 """Datasets that are written atomically: a file appears complete or not at all.
 
-A version may be written again, as a node does that is run again after its worker died: the file
-is replaced by an equal one in one step.
+A version may be written again: a node runs again after its worker died, and the new file replaces
+the old one in one step.
 """
 
 import shutil
@@ -28,7 +28,7 @@ PARTIAL = "*~*.partial"
 
 
 def partial_name(path: str | Path) -> str:
-    """The name that a file or folder has while this process writes it."""
+    """The temporary name of a file or folder that this process writes."""
     return f"{path}~{this_process()}.partial"
 
 
@@ -48,7 +48,7 @@ def remove_partial(partial: Iterable[Path]) -> None:
 
 
 class AtomicFiles:
-    """A file system on which a written file takes its name when it is closed, not before.
+    """A file system on which a new file gets its name when it is closed.
 
     Args:
         files: an fsspec file system.
@@ -58,14 +58,14 @@ class AtomicFiles:
         self._files = files
 
     def __getattr__(self, name: str) -> Any:
-        """Leave everything else to the file system."""
+        """Pass everything else on to the file system."""
         if name == "_files":
-            # Unpickling looks for it before it is set.
+            # Unpickling asks for `_files` before it is set.
             raise AttributeError(name)
         return getattr(self._files, name)
 
     def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        """Open a file; close a file that is written by `with`."""
+        """Open a file; a file to be written must be opened by `with`."""
         if "w" in mode:
             return self._written(path, mode, **options)
         return self._files.open(path, mode, **options)
@@ -88,7 +88,7 @@ class AtomicFiles:
 
     @contextmanager
     def _uploaded(self, path: str, mode: str, **options: Any) -> Iterator[IO]:
-        """Write an object of a store, which appears when the upload is confirmed."""
+        """Write an object of an object store; it appears when the upload is committed."""
         file = self._files.open(path, mode, autocommit=False, **options)
         upload = file.buffer if isinstance(file, TextIOWrapper) else file
         try:
@@ -101,16 +101,16 @@ class AtomicFiles:
 
 
 class Atomic:
-    """Writes through `AtomicFiles`; a mixin for datasets that open their file by `with`."""
+    """Mixin that writes through `AtomicFiles`, for datasets that open their file by `with`."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        # A cached listing would hide what another process has just written.
+        # A cached listing would hide a file that another process has just written.
         named["fs_args"] = {"use_listings_cache": False, **(named.get("fs_args") or {})}
         super().__init__(*arguments, **named)
         self._fs = AtomicFiles(self._fs)
 
     def _get_save_path(self) -> PurePosixPath:
-        # Kedro's own refuses to replace a version.
+        # Kedro's own method refuses to replace a version.
         return kedro_internals.save_path(self)
 
 

@@ -1,4 +1,4 @@
-"""Files as bytes."""
+"""Datasets that load and save the bytes of a file."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Fetching the benchmark's files from where their authors keep them, or from a mirror of it."""
+"""Fetch files of the benchmark from their authors' repository, from a mirror or from a folder."""
 
 import hashlib
 from collections.abc import Callable
@@ -10,9 +10,9 @@ import requests
 from conle.errors import RawFileError
 
 BYTES_AT_A_TIME = 2**16
-# Seconds to connect, and between two pieces of a file.
+# Seconds to wait for a connection, and between two pieces of a file.
 PATIENCE = (10.0, 30.0)
-# Hundreds of times as large as the largest of the benchmark's: a server may send without end.
+# Bytes, hundreds of times as many as the benchmark's largest file has: a server may never stop.
 LARGEST_FILE = 2**30
 ATTEMPTS = 3
 
@@ -20,7 +20,7 @@ OnBytes = Callable[[int, int | None], None]
 
 
 def is_known(content: bytes, sha256: str | None, git_blob: str | None) -> bool:
-    """Whether a file is the one with the SHA-256, or with the id that git gives its content."""
+    """Whether content has a SHA-256 or, if that is None, an id of a git blob."""
     if sha256 is not None:
         return hashlib.sha256(content).hexdigest() == sha256
     header = f"blob {len(content)}\0".encode()
@@ -37,19 +37,19 @@ def fetch(
 ) -> bytes:
     """Get a file from a folder or an address, and check it.
 
-    What has come of a file is kept in the user's cache: another attempt, or another run, goes on
-    where it stopped.
+    The user's cache keeps a partial file: another attempt, or another run, goes on where the
+    download stopped.
 
     Args:
         source: a folder, or an address that begins with http.
-        name: of the file in it.
-        sha256: of the content.
-        git_blob: git's id of the content, where no SHA-256 is known.
-        on_bytes: called with the bytes that are there and the bytes of the whole file.
-        patience: seconds to connect, and between two pieces of a file.
+        name: name of the file.
+        sha256: SHA-256 of the content; None if it is not known.
+        git_blob: git's id of the content; it is compared where no SHA-256 is known.
+        on_bytes: takes the bytes that have arrived and the bytes of the whole file.
+        patience: seconds to wait for a connection, and between two pieces of a file.
 
     Raises:
-        RawFileError: the file is not there, is another than expected, or did not come.
+        RawFileError: the file is missing, has another checksum, or could not be downloaded.
     """
     if not source.startswith(("http://", "https://")):
         path = Path(source) / name
@@ -73,7 +73,7 @@ def fetch(
                     "where this one stopped"
                 ) from None
     content = partial.read_bytes()
-    # Whatever it is, it is not to be gone on with.
+    # A wrong file must not be continued.
     partial.unlink()
     return _checked(content, url, sha256, git_blob)
 
@@ -90,12 +90,12 @@ def _checked(content: bytes, place: str, sha256: str | None, git_blob: str | Non
 def _download(
     url: str, partial: Path, on_bytes: OnBytes | None, patience: tuple[float, float]
 ) -> None:
-    """Add to the partial file what is missing of it."""
+    """Download the rest of a partial file."""
     there = partial.stat().st_size if partial.exists() else 0
     headers = {"Range": f"bytes={there}-"} if there else {}
     with requests.get(url, headers=headers, stream=True, timeout=patience) as response:
         if response.status_code == requests.codes.requested_range_not_satisfiable:
-            # All of it had come.
+            # The partial file is complete.
             return
         response.raise_for_status()
         resumed = response.status_code == requests.codes.partial_content

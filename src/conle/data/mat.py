@@ -15,14 +15,13 @@ from conle.data.atomic import Atomic
 from conle.data.matlab_v5 import load_v5
 from conle.errors import RawFileError
 
-# What the field's files call the matrices, compared without regard to case; the first that a
-# file has is taken.
+# Names of the matrices in the field's files, in any case; the first that a file has is taken.
 FEATURE_KEYS = ("features", "feature", "x", "data")
 DISTRIBUTION_KEYS = ("labels", "labeldistribution", "label_distribution", "d")
 LOGICAL_LABEL_KEYS = ("logicallabel", "logical_label", "logical_labels", "l")
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
-# MATLAB writes v7.3 files as HDF5 behind a block of its own.
+# MATLAB puts a block of its own before the HDF5 content of a v7.3 file.
 HDF5_OFFSETS = (0, 512)
 GIT_LFS_POINTER = b"version https://git-lfs"
 HEADER_TEXT = b"MATLAB 5.0 MAT-file, written by conle"
@@ -32,16 +31,16 @@ HEADER_TEXT_BYTES = 116
 class BenchmarkMatDataset(Atomic, MatlabDataset):
     """A MATLAB file as a dict of its variables, with its name and checksum.
 
-    Loading reads v5 and v7.3 (HDF5), sparse matrices as arrays, and adds `__file__` and
-    `__sha256__` to the variables. Saving writes the variables as v5; the same values give the same
-    bytes (SciPy's own header holds the time), and a reader finds the old file or the new one.
+    Loading reads v5 and v7.3 (HDF5), converts sparse matrices to arrays, and adds `__file__` and
+    `__sha256__` to the variables. Saving writes v5. The same values give the same bytes: the header
+    holds no time, as SciPy's does.
     """
 
     def load(self) -> dict[str, Any]:
         """Read the file.
 
         Raises:
-            RawFileError: it is missing, or not a readable MATLAB file; says what it is.
+            RawFileError: the file is missing, or is not a readable MATLAB file.
         """
         path = get_filepath_str(self._get_load_path(), self._protocol)
         try:
@@ -59,7 +58,7 @@ class BenchmarkMatDataset(Atomic, MatlabDataset):
             for name, value in variables.items():
                 if scipy.sparse.issparse(value):
                     variables[name] = _dense(name, value)
-        # The readers raise anything from zlib.error to MemoryError on damaged files.
+        # On damaged files the readers raise anything from zlib.error to MemoryError.
         except Exception as error:
             raise RawFileError(
                 f"{path} is not a MATLAB file, or is damaged or cut off "
@@ -83,12 +82,12 @@ class BenchmarkMatDataset(Atomic, MatlabDataset):
 
 
 def _dense(name: str, matrix: Any) -> np.ndarray:
-    """A sparse matrix as an array.
+    """Convert a sparse matrix to an array.
 
-    SciPy follows the indices of a sparse matrix wherever they lead.
+    The indices are checked first, because SciPy does not check them.
 
     Raises:
-        ValueError: they are damaged, or the array would not fit into memory.
+        ValueError: the indices are damaged, or the array would not fit into memory.
     """
     starts, rows = matrix.indptr, matrix.indices
     if (

@@ -1,8 +1,8 @@
-"""A look at the structure of a MATLAB v5 file before SciPy reads it.
+"""Checks the structure of a MATLAB v5 file before SciPy reads it.
 
-SciPy's reader trusts the file: a single wrong byte among the types and sizes of its elements can
-end the process (`Segmentation fault`) instead of raising an error. Here every element of the
-variables that are read is checked against the file format.
+SciPy's reader trusts the file: one wrong byte in the type or size of an element can end the process
+with a segmentation fault. So every element of the variables that are read is checked against the
+file format first.
 
 Source: MathWorks, "MAT-File Format", level 5.
 """
@@ -18,11 +18,11 @@ import numpy as np
 import psutil
 
 HEADER_BYTES, TAG_BYTES = 128, 8
-# Types of elements.
+# Types of elements in a file.
 INT8, UINT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 2, 5, 6, 14, 15
-# Bytes of a number of each type that numbers can have.
+# Bytes per number, by the type of an element that holds numbers.
 NUMBERS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
-# Classes of matrices: sparse, double to uint64, and objects.
+# Classes of matrices: sparse, numeric (double to uint64), and objects.
 SPARSE, NUMERIC, OPAQUE = 5, range(6, 16), 17
 IS_COMPLEX = 0x800
 
@@ -30,17 +30,17 @@ Element = tuple[int, bytes]
 
 
 def load_v5(content: bytes) -> dict[str, Any]:
-    """The variables of a file of numbers.
+    """Read the matrices of numbers in a file.
 
     Args:
-        content: of the file.
+        content: all bytes of the file.
 
     Returns:
-        Matrices by name; of those that do not hold numbers (cells, text, structures) only an empty
-        array of objects.
+        Matrices by name. A variable without numbers (cells, text, structures) is an empty array of
+        objects.
 
     Raises:
-        ValueError: the file is damaged, or not one of MATLAB v5.
+        ValueError: the file is damaged, or is not a MATLAB v5 file.
     """
     from scipy.io import loadmat
 
@@ -50,7 +50,7 @@ def load_v5(content: bytes) -> dict[str, Any]:
     numeric, others = set(), set()
     for kind, data in _elements(content[HEADER_BYTES:], order, padded=False):
         if kind == COMPRESSED:
-            # What a few bytes are decompressed to can be as large as one likes.
+            # A few bytes may decompress to more than fits into memory.
             decompressor = zlib.decompressobj()
             whole = decompressor.decompress(data, psutil.virtual_memory().available)
             inner = list(_elements(whole, order))
@@ -72,10 +72,10 @@ def load_v5(content: bytes) -> dict[str, Any]:
 
 
 def _elements(data: bytes, order: str, padded: bool = True) -> Iterator[Element]:
-    """Type and content of each element.
+    """Yield the type and content of each element.
 
     Raises:
-        ValueError: the last one is cut off.
+        ValueError: an element is cut off.
     """
     position = 0
     while position < len(data):
@@ -83,7 +83,7 @@ def _elements(data: bytes, order: str, padded: bool = True) -> Iterator[Element]
             raise ValueError("it is cut off")
         first, size = struct.unpack_from(f"{order}II", data, position)
         if first >> 16:
-            # A small element has its size beside its type and its content in the tag.
+            # The tag of a small element also holds its size and its content.
             kind, size, start = first & 0xFFFF, first >> 16, position + TAG_BYTES // 2
             end = position + TAG_BYTES
             if size > TAG_BYTES // 2:
@@ -98,16 +98,16 @@ def _elements(data: bytes, order: str, padded: bool = True) -> Iterator[Element]
 
 
 def _checked_variable(elements: list[Element], order: str) -> tuple[str, bool]:
-    """Name of a variable, and whether it is a matrix of numbers.
+    """Check a variable; return its name, and whether it is a matrix of numbers.
 
     Raises:
-        ValueError: its elements are not those of such a variable.
+        ValueError: the elements are not those of a variable.
     """
     if len(elements) < 3 or (elements[0][0], len(elements[0][1])) != (UINT32, 8):
         raise ValueError("the head of a variable is damaged")
     (flag,) = struct.unpack_from(f"{order}I", elements[0][1])
     matrix_class, parts = flag & 0xFF, 2 if flag & IS_COMPLEX else 1
-    # Objects of MATLAB's newer classes have no shape.
+    # An object of one of MATLAB's newer classes has no shape.
     (shape_kind, shape_data), (name_kind, name) = (
         ((INT32, bytes(8)), elements[1]) if matrix_class == OPAQUE else elements[1:3]
     )
@@ -120,7 +120,7 @@ def _checked_variable(elements: list[Element], order: str) -> tuple[str, bool]:
         raise ValueError("the shape of a variable is damaged")
     named = name.decode("ascii")
     if not named:
-        # What MATLAB keeps of objects for itself.
+        # MATLAB keeps internal data of objects in a variable without a name.
         return named, False
     held = elements[3:]
     if matrix_class == SPARSE:

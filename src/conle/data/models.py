@@ -1,34 +1,137 @@
-"""Fitted models as folders of open formats: JSON, safetensors and skops."""
+"""Fitted models, and the folders that hold them: JSON, safetensors and skops.
+
+A model has all that new rows need.
+"""
 
 import json
 import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from glob import glob
 from os.path import isdir
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from kedro.io import AbstractVersionedDataset, DatasetError, Version
+from sklearn.base import TransformerMixin
 
 from conle import kedro_internals
 from conle.data.atomic import partial_name
-from conle.errors import RawFileError
-from conle.fitted_model import FittedModel
+from conle.errors import DataError, RawFileError
+from conle.methods.contract import LARGEST_FEATURE, InductiveEnhancer
 from conle.methods.registry import make_enhancer
 
 CONFIGURATION, WEIGHTS, ENCODER = "model.json", "weights.safetensors", "encoder.skops"
-# What an encoder holds beyond scikit-learn's own classes.
+# Types in an encoder that are not scikit-learn's own.
 TRUSTED = ("numpy.dtype",)
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fitted enhancer and the encoder of its features.
+
+    Attributes:
+        method: its name in the registry.
+        enhancer: fitted to encoded features.
+        encoder: a column transformer that is fitted to the features before encoding.
+        labels: names of the labels, in the order of the distributions.
+    """
+
+    method: str
+    enhancer: InductiveEnhancer
+    encoder: TransformerMixin
+    labels: list[str]
+
+    def enhance(self, features: pd.DataFrame, logical_labels: pd.DataFrame) -> pd.DataFrame:
+        """Recover the distributions of new rows.
+
+        Args:
+            features: has the columns that the model was fitted to, in any order.
+            logical_labels: has the columns `labels`, 0 or 1.
+
+        Returns:
+            Distributions with the index of the logical labels, one column per label.
+
+        Raises:
+            DataError: a column is missing, or has text where there were numbers.
+        """
+        for kind, wanted, given in (
+            ("features", list(self.encoder.feature_names_in_), features.columns),
+            ("labels", self.labels, logical_labels.columns),
+        ):
+            absent = [name for name in wanted if name not in given]
+            if absent:
+                raise DataError(
+                    f"the model was fitted with {kind} that are not here: {', '.join(absent)}"
+                )
+        numbers = self.encoder.transformers_[0][2]
+        encoded = self.encoder.transform(
+            encodable(features[list(self.encoder.feature_names_in_)], numbers)
+        )
+        return self.enhancer.transform(encoded, logical_labels[self.labels])
+
+    def unseen_values(self, features: pd.DataFrame) -> dict[str, list[str]]:
+        """Values that the model was not fitted to, by the name of the categorical feature."""
+        _, encoding, names = self.encoder.transformers_[1]
+        if not len(names):
+            return {}
+        known = dict(zip(names, encoding[-1].categories_, strict=True))
+        unseen = {
+            name: sorted(set(features[name].dropna().map(str)) - set(known[name]))
+            for name in names
+            if name in features
+        }
+        return {name: values for name, values in unseen.items() if values}
+
+
+def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
+    """Convert features of any pandas type to floats and texts; missing values become NaN.
+
+    Args:
+        features: the features as they are in the file.
+        numbers: the columns that are numbers; the others become texts.
+
+    Raises:
+        DataError: a column of numbers has text, infinity or too large a number in it.
+    """
+    columns = {}
+    for name, column in features.items():
+        if name not in numbers:
+            columns[name] = (
+                column.astype(object).map(str, na_action="ignore").where(column.notna(), np.nan)
+            )
+            continue
+        try:
+            if column.dtype == object:
+                column = column.map(float, na_action="ignore")
+            values = pd.to_numeric(column).astype("Float64").to_numpy(float, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"feature {name!r} must be numbers: {error}") from None
+        if np.isinf(values).any():
+            row = int(np.isinf(values).argmax())
+            raise DataError(f"feature {name!r} is infinite in row {row}")
+        too_large = np.abs(values) > LARGEST_FEATURE
+        if too_large.any():
+            row = int(too_large.argmax())
+            raise DataError(
+                f"feature {name!r} is {values[row]:g} in row {row}; it must lie within "
+                f"{LARGEST_FEATURE:g} of 0"
+            )
+        columns[name] = values
+    return pd.DataFrame(columns, index=features.index)
 
 
 class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
     """A folder with `model.json` (method, hyperparameters, names), weights and the encoder.
 
-    None of them can run code when it is read.
+    Reading any of them runs no code.
 
     Args:
-        filepath: of the folder.
-        version: if it is versioned.
-        metadata: for Kedro-Viz.
+        filepath: the folder.
+        version: None for a folder without versions.
+        metadata: Kedro-Viz reads it.
     """
 
     def __init__(
@@ -49,12 +152,12 @@ class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
         """Read the model.
 
         Raises:
-            RawFileError: the folder is missing or is none of a model.
+            RawFileError: the folder is missing or holds no model.
         """
         return read_model(Path(kedro_internals.load_path(self)))
 
     def save(self, data: FittedModel) -> None:
-        """Write the model; a reader finds all of it or none."""
+        """Write the model; the folder appears complete or not at all."""
         folder = Path(kedro_internals.save_path(self))
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(partial_name(folder))
@@ -78,15 +181,14 @@ class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
 
 
 def write_model(model: FittedModel, folder: Path) -> None:
-    """Write a model into a folder that is there."""
-    import numpy as np
+    """Write a model into an existing folder."""
     import skops.io
     from safetensors.numpy import save_file
 
     enhancer = model.enhancer
     configuration = {
         "method": model.method,
-        # A model made on a GPU is of use where there is none.
+        # A model that was fitted on a GPU can be used on a machine without one.
         "hyperparameters": {
             name: value for name, value in enhancer.get_params().items() if name != "device"
         },
@@ -94,7 +196,7 @@ def write_model(model: FittedModel, folder: Path) -> None:
         "labels": model.labels,
     }
     (folder / CONFIGURATION).write_text(json.dumps(configuration, indent=1), encoding="utf-8")
-    # Not ascontiguousarray: it gives a number a dimension.
+    # ascontiguousarray would give a scalar a dimension.
     weights = {name: np.array(value, order="C") for name, value in enhancer.get_weights().items()}
     save_file(weights, folder / WEIGHTS)
     skops.io.dump(model.encoder, folder / ENCODER)
@@ -104,7 +206,7 @@ def read_model(folder: Path) -> FittedModel:
     """Read a model from its folder.
 
     Raises:
-        RawFileError: the folder is missing or is none of a model.
+        RawFileError: the folder is missing or holds no model.
     """
     import skops.io
     from safetensors.numpy import load_file

@@ -1,4 +1,4 @@
-"""Multi-label tables of any of the usual formats: features of any kind, labels of 0 and 1."""
+"""Multi-label tables in the usual formats: features of any kind, labels of 0 and 1."""
 
 import re
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from conle.data.mat import (
 from conle.errors import RawFileError
 
 READABLE = (".csv", ".parquet", ".mat", ".arff")
-# Of a MATLAB file; logical labels by that name come before what may be distributions.
+# Names of the labels in a MATLAB file; `labels` comes later because it may hold distributions.
 LABEL_KEYS = (*LOGICAL_LABEL_KEYS, "labels", "y", "target")
-# In the name of a MEKA relation: so many labels come first, or last if it is negative.
+# The name of a MEKA relation has the number of labels; they come first, or last if it is negative.
 MEKA_COUNT = re.compile(r"-C\s+(-?\d+)")
-AS_LABELS = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
+LABEL_VALUES = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 SHOWN = 5
 
 MultiLabelTable = tuple[pd.DataFrame, pd.DataFrame]
@@ -30,17 +30,17 @@ MultiLabelTable = tuple[pd.DataFrame, pd.DataFrame]
 class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
     """Reads features and logical labels from a CSV, Parquet, MATLAB or ARFF file.
 
-    Which columns are labels is said in one way: by a list of names, by a prefix, by how many come
-    last, or by the XML file that Mulan puts beside an ARFF file. Without any, an ARFF file says
-    itself, by the XML file of its name or by the count of labels in the name of a MEKA relation; a
-    MATLAB file always does, by its variables.
+    One argument says which columns are labels. It may be left out for an ARFF file with an XML file
+    of the same name (Mulan) or with a number of labels in the name of its relation (MEKA). It must
+    be left out for a MATLAB file, whose labels are a variable.
 
     Args:
-        filepath: of the table.
+        filepath: the table.
         labels: names of the label columns, a list or joined by +.
-        labels_prefix: what the names of the label columns begin with.
-        labels_last: how many of the last columns are labels.
-        labels_xml: the XML file with the names of the labels.
+        labels_prefix: prefix of the names of the label columns.
+        labels_last: number of label columns, which come last.
+        labels_xml: Mulan's XML file with the names of the labels.
+        metadata: Kedro-Viz reads it.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         metadata: dict[str, Any] | None = None,
     ) -> None:
         self._filepath = Path(filepath)
-        self._ways = {
+        self._label_options = {
             "labels": labels,
             "labels_prefix": labels_prefix,
             "labels_last": labels_last,
@@ -65,12 +65,12 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         """Read the file.
 
         Returns:
-            Features, as they are in the file, and logical labels (int8, 0 or 1), with the index
-            of the file where it has one.
+            Features, as they are in the file, and logical labels (int8, 0 or 1). Both have the
+            index of the file, if it has one.
 
         Raises:
-            RawFileError: it is missing, or cannot be read as what its name says; its labels are
-                not told from its features; labels are other than 0 and 1; names occur twice.
+            RawFileError: the file is missing or cannot be read in the format of its suffix; it is
+                unclear which columns are labels; a label is neither 0 nor 1; a name occurs twice.
         """
         path = self._filepath
         if not path.is_file():
@@ -84,50 +84,55 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             if suffix == ".mat":
                 return self._from_mat()
             if suffix == ".csv":
-                table, own = _read_csv(path), None
+                table, declared = _read_csv(path), None
             elif suffix == ".parquet":
-                table, own = pd.read_parquet(path), None
+                table, declared = pd.read_parquet(path), None
             else:
-                table, own = self._read_arff()
+                table, declared = self._read_arff()
         except RawFileError:
             raise
-        # Each reader has errors of its own for a damaged file.
+        # Each reader raises other errors for a damaged file.
         except Exception as error:
             raise RawFileError(
                 f"{path} cannot be read as {suffix}: it is damaged, cut off or something else "
                 f"({type(error).__name__}: {error})"
             ) from error
         table.columns = table.columns.astype(str)
-        _refuse_twice(path, table.columns)
-        names = self._label_names(table, own)
+        _refuse_repeated(path, table.columns)
+        names = self._label_names(table, declared)
         features = table.drop(columns=names)
         if features.columns.empty:
             raise RawFileError(f"{path}: every column would be a label, none a feature")
         return features, self._as_labels(table[names])
 
     def save(self, data: None) -> None:
-        """These files are the user's: they are read only."""
-        raise DatasetError(f"{type(self).__name__} reads only")
+        """Refuse to save: the file is the user's.
+
+        Raises:
+            DatasetError: always.
+        """
+        raise DatasetError(f"{type(self).__name__} is read-only")
 
     def _exists(self) -> bool:
         return self._filepath.is_file()
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._filepath), **self._ways}
+        return {"filepath": str(self._filepath), **self._label_options}
 
-    def _label_names(self, table: pd.DataFrame, own: list[str] | None) -> list[str]:
+    def _label_names(self, table: pd.DataFrame, declared: list[str] | None) -> list[str]:
+        """Names of the label columns, as the options or the file itself declare them."""
         path, columns = self._filepath, list(table.columns)
-        given = {name: value for name, value in self._ways.items() if value is not None}
+        given = {name: value for name, value in self._label_options.items() if value is not None}
         if len(given) > 1:
             raise RawFileError(f"the labels are given in several ways: {', '.join(given)}")
         if not given:
-            if own is None:
+            if declared is None:
                 raise RawFileError(
                     f"{path}: which columns are labels? Give one of labels=a+b, "
                     "labels_prefix=label_, labels_last=4"
                     + (", labels_xml=FILE" if path.suffix.lower() == ".arff" else "")
                 )
-            names = own
+            names = declared
         elif "labels_prefix" in given:
             names = [name for name in columns if name.startswith(str(given["labels_prefix"]))]
             if not names:
@@ -147,7 +152,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             names = _names_in_xml(Path(str(given["labels_xml"])))
         else:
             labels = given["labels"]
-            # One that is a number is not text in --params.
+            # --params turns a name that is a number into a number.
             names = list(map(str, labels)) if isinstance(labels, list) else str(labels).split("+")
         absent = [name for name in names if name not in columns]
         if absent:
@@ -155,19 +160,19 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
                 f"{path} has no column {', '.join(absent[:SHOWN])}; there are: "
                 f"{_shortened(columns)}"
             )
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise RawFileError(f"{path}: labels are named twice: {', '.join(twice[:SHOWN])}")
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise RawFileError(f"{path}: labels are named twice: {', '.join(repeated[:SHOWN])}")
         return names
 
     def _as_labels(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The labels as 0 and 1."""
+        """Convert columns to labels of 0 and 1."""
         converted = {}
         for name, column in table.items():
             if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
                 values = column.astype("Float64")
             else:
-                values = column.astype(str).str.strip().str.lower().map(AS_LABELS)
+                values = column.astype(str).str.strip().str.lower().map(LABEL_VALUES)
             wrong = ~values.isin([0, 1]).to_numpy()
             if wrong.any():
                 row = int(wrong.argmax())
@@ -186,7 +191,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         content = arff.loads(text, return_type=arff.LOD if sparse else arff.DENSE)
         names = [name for name, _ in content["attributes"]]
         if sparse:
-            # What a sparse row leaves out is zero, or the first value of a nominal attribute.
+            # A value that a sparse row leaves out is zero, or the first one of a nominal attribute.
             zero = [kind[0] if isinstance(kind, list) else 0 for _, kind in content["attributes"]]
             rows = [
                 [row.get(column, zero[column]) for column in range(len(names))]
@@ -205,7 +210,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         return table, names[:number] if number >= 0 else names[number:]
 
     def _from_mat(self) -> MultiLabelTable:
-        given = [name for name, value in self._ways.items() if value is not None]
+        given = [name for name, value in self._label_options.items() if value is not None]
         if given:
             raise RawFileError(
                 f"{self._filepath} has its labels as a variable of their own: leave out {given[0]}"
@@ -238,25 +243,25 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         return named[0], self._as_labels(named[1])
 
 
-def _refuse_twice(path: Path, names: Sequence[str]) -> None:
-    twice = pd.Index(names)[pd.Index(names).duplicated()].unique()
-    if len(twice):
-        raise RawFileError(f"{path}: several columns are named {', '.join(twice[:SHOWN])}")
+def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
+    repeated = pd.Index(names)[pd.Index(names).duplicated()].unique()
+    if len(repeated):
+        raise RawFileError(f"{path}: several columns are named {', '.join(repeated[:SHOWN])}")
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    # pandas gives the second of two columns of one name another.
-    _refuse_twice(path, pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0].dropna())
+    # pandas renames the second of two columns with the same name.
+    _refuse_repeated(path, pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0].dropna())
     table = pd.read_csv(path)
-    # A first column without a name is the index that pandas writes.
+    # pandas writes an index as a first column without a name.
     if table.columns[0] == "Unnamed: 0":
         table = table.set_index("Unnamed: 0").rename_axis(None)
     return table
 
 
 def _names_in_xml(path: Path) -> list[str]:
-    """The labels of Mulan's XML header, those of a hierarchy in the order of the file."""
-    # Refuses entities that expand without end or name other files.
+    """Names of the labels in Mulan's XML header; a hierarchy is flattened in the file's order."""
+    # defusedxml refuses entities that expand without end or name other files.
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import ParseError, parse
 

@@ -1,4 +1,4 @@
-"""Datasets that load None where no run has made them; a report reads them."""
+"""Datasets that load None if no run has made them; a report reads them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The provenance of a run: the project's commit and the versions of packages."""
+"""The provenance of results: the project's commit and the versions of packages."""
 
 import platform
 import subprocess
@@ -15,7 +15,7 @@ class ProvenanceDataset(AbstractDataset):
 
     Args:
         project_path: folder of the project.
-        metadata: for Kedro-Viz.
+        metadata: Kedro-Viz reads it.
     """
 
     def __init__(self, *, project_path: str, metadata: dict[str, Any] | None = None) -> None:
@@ -23,7 +23,7 @@ class ProvenanceDataset(AbstractDataset):
         self.metadata = metadata
 
     def load(self) -> dict[str, str]:
-        """Collect them."""
+        """Collect the names and values."""
         return {
             "git commit": git_commit(self._project_path),
             "Python": platform.python_version(),
@@ -47,7 +47,7 @@ class ProvenanceDataset(AbstractDataset):
 
 
 def git_commit(project_path: str) -> str:
-    """The commit of the project, marked where files differ from it."""
+    """The commit of the project; it ends in -dirty if files differ from it."""
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"],

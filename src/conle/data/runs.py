@@ -1,4 +1,4 @@
-"""The runs that are recorded in the catalog."""
+"""The table of runs that are recorded in the catalog."""
 
 from typing import Any, NoReturn
 
@@ -21,7 +21,7 @@ class RunsDataset(AbstractDataset[None, pd.DataFrame]):
         self.metadata = metadata
 
     def load(self) -> pd.DataFrame:
-        """Read the records."""
+        """Read the records of all runs."""
         return runs_table(recorded_runs(self._artifacts))
 
     def save(self, data: None) -> NoReturn:

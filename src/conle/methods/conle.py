@@ -37,6 +37,7 @@ from conle.methods.training.loop import ObjectiveTerms, TrainingLoop
 from conle.methods.training.patterns import apply_to_pairs
 from conle.methods.training.samples import Samples
 from conle.methods.training.scaling import FeatureScaling
+from conle.methods.training.sgd import SGD
 
 
 class ConLENetworks(nn.Module):
@@ -172,10 +173,8 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     ) -> ConLENetworks:
         return ConLENetworks(generators, features, labels, self.hidden, self.embedding)
 
-    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(
-            parameters, lr=self.learning_rate, momentum=self.momentum, fused=True
-        )
+    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> SGD:
+        return SGD(parameters, self.learning_rate, self.momentum)
 
     def _objective(
         self, networks: ConLENetworks, batch: Samples, generators: Sequence[torch.Generator]

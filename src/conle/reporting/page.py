@@ -24,6 +24,7 @@ PLAIN_TABLES = ["wins", "table2", "comparison", "friedman", "wilcoxon", "contrib
 def render_page(
     parameters: Mapping[str, Any],
     provenance: Mapping[str, str],
+    runs: pd.DataFrame,
     predictive: pd.DataFrame | None,
     tables: Mapping[str, pd.DataFrame],
     svgs: Mapping[str, str],
@@ -33,6 +34,7 @@ def render_page(
     Args:
         parameters: the parameters of the run.
         provenance: the commit and the versions of packages.
+        runs: the runs that the catalog holds, each with the command that reports on it.
         predictive: scores of a learner on recovered distributions; None where no run has any.
         tables: the tables in `PAGE_TABLES`, by name.
         svgs: the figures of the exhibits in `FIGURES`, by name.
@@ -68,6 +70,7 @@ def render_page(
         compared=int(ranks["datasets"].max()) if len(ranks) else 0,
         grids={
             **{name: grid_of(tables[name]) for name in PLAIN_TABLES},
+            "runs": grid_of(runs.drop(columns=["run", "finished"])),
             "table1": grid_of(tables["table1"].drop(columns="sha256")),
             "examination": grid_of(tables["examination"], 3),
             "cost": grid_of(tables["cost"], 1),

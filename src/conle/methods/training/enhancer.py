@@ -42,6 +42,7 @@ from conle.methods.training.scheduling import (
     on_all_cores,
     resolve_device,
 )
+from conle.methods.training.sgd import Optimizer
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class BatchedEnhancer(InductiveEnhancer):
         """Make the networks, one of each per generator, which draws the initial weights."""
 
     @abstractmethod
-    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> Optimizer:
         """Make the optimiser of all folds' parameters; it must treat every element alone."""
 
     @abstractmethod

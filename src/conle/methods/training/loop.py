@@ -12,6 +12,7 @@ from conle.methods.contract import DivergenceError, RecoveredRows, Split
 from conle.methods.training.batches import Batch, on_device
 from conle.methods.training.cuda_graphs import CUDAGraphStep
 from conle.methods.training.samples import Samples
+from conle.methods.training.sgd import Optimizer
 
 # As `Curves` of the contract, for all folds of a chunk.
 CurvesOfFolds = dict[str, tuple[Int[np.ndarray, " _"], Float[np.ndarray, "folds _"]]]
@@ -55,7 +56,7 @@ class TrainingLoop:
     def descend(
         self,
         networks: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Optimizer,
         objective: Objective,
         cuda_graph: bool = False,
     ) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Following ConLE's training epoch by epoch."""
+"""Trace ConLE's training epoch by epoch."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def trace_training(
         logical_labels: samples x labels, 0 or 1.
         folds: columns repeat, fold, sample.
         epochs: number of epochs.
-        repeats: number of repeats that are followed, from the first.
+        repeats: number of repeats that are traced, from the first.
         cell: ConLE's hyperparameters; stopping and steps are set here.
 
     Returns:
@@ -125,7 +125,7 @@ def draw_convergence(convergence: pd.DataFrame) -> Any:
     Returns:
         A Matplotlib figure.
     """
-    # Imported where it is used: matplotlib takes long to load.
+    # Imported here because matplotlib takes long to load.
     from conle.reporting import figures
 
     return figures.convergence_curves(convergence)

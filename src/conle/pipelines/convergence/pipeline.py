@@ -1,4 +1,4 @@
-"""Training traced without the true distributions, then scored."""
+"""Convergence: training is traced without the true distributions, then scored."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Label distributions for data of one's own."""
+"""Label distributions for a user's own table."""
 
 from conle.pipelines.enhance.pipeline import create_pipeline
 

@@ -1,4 +1,4 @@
-"""From features of any kind and 0/1 labels to label distributions."""
+"""Recover label distributions from features of any kind and 0/1 labels."""
 
 import logging
 from numbers import Number
@@ -8,10 +8,10 @@ import pandas as pd
 from sklearn.base import TransformerMixin
 
 from conle.cells import Cell, failures_as_parameter_errors
+from conle.data.models import FittedModel, encodable
 from conle.errors import DataError
-from conle.fitted_model import FittedModel, encodable
 
-# scikit-learn's parts are imported where they are used: they take long to load.
+# Parts of scikit-learn are imported inside functions because they take long to load.
 
 logger = logging.getLogger(__name__)
 
@@ -38,13 +38,13 @@ def split_table(
 
 
 def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixin]:
-    """Numbers from features of any kind.
+    """Encode features of any kind as numbers.
 
-    Missing numbers become the median of their column, other missing values the most frequent one;
-    what is no number becomes a column for each of its values. All of it is said in the log.
+    Missing numbers are replaced by the median of their column, other missing values by the most
+    frequent one. Columns that are not numbers are one-hot encoded. The log names the columns.
 
     Args:
-        features: as they came.
+        features: samples x features, as they are in the file.
 
     Returns:
         Encoded features, samples x numbers, and the encoder, fitted to them.
@@ -87,7 +87,7 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
 
 
 def _is_numbers(column: pd.Series) -> bool:
-    """Decimal and very large whole numbers are objects to pandas."""
+    """Whether a column holds numbers; pandas holds Decimals and very large integers as objects."""
     return pd.api.types.is_numeric_dtype(column) or (
         column.dtype == object
         and column.notna().any()
@@ -111,7 +111,7 @@ def fit_and_enhance(
         cell: the method and its hyperparameters.
 
     Returns:
-        Distributions with index and columns of the logical labels and, of an inductive method, the
+        Distributions with the index and columns of the logical labels. An inductive method adds the
         fitted model.
 
     Raises:
@@ -146,7 +146,7 @@ def apply_model(
 
 
 def identity(distributions: pd.DataFrame) -> pd.DataFrame:
-    """Pass on the distributions, for the catalog to write them in another format."""
+    """Pass on the distributions, so that the catalog writes them in another format."""
     return distributions
 
 

@@ -1,4 +1,4 @@
-"""Read, encode, enhance with a method or a fitted model, check."""
+"""Enhancement of a user's table: read, encode, enhance, check."""
 
 from collections.abc import Mapping
 from typing import Any

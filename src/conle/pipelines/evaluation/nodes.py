@@ -123,7 +123,6 @@ def collect_results(*results: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]
 def collect_scores(
     scores: Mapping[tuple[str, str], pd.DataFrame | None],
     costs: Mapping[tuple[str, str], Mapping[str, Any] | None] = {},
-    unusable: Mapping[tuple[str, str], str] = {},
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Put the scores of cells into one tidy table, and list the cells without any.
 
@@ -131,7 +130,6 @@ def collect_scores(
         scores: scores by cell (dataset and method); None where no run has recovered it, empty where
             the recovery has failed.
         costs: costs by cell; a failed recovery has its reason under `failure`.
-        unusable: by cell, a reason to leave out its scores.
 
     Returns:
         The results table, columns `RESULT_COLUMNS`, and the missing cells: dataset, method, reason.
@@ -143,8 +141,6 @@ def collect_scores(
         elif own.empty:
             failure = (costs.get(cell) or {}).get("failure", "the log says why")
             missing.append((*cell, f"failed: {failure}"))
-        elif cell in unusable:
-            missing.append((*cell, unusable[cell]))
         else:
             found.append(own)
     empty = pd.DataFrame(columns=RESULT_COLUMNS).astype({"value": float})
@@ -163,16 +159,12 @@ def warn_missing(missing: pd.DataFrame, place: str) -> None:
 
 
 def refuse_incomparable(results: pd.DataFrame) -> None:
-    """Refuse scores that do not compare, as earlier runs with other parameters leave them.
+    """Refuse scores that do not compare, as `--load-versions` can bring them together.
 
     Raises:
-        DataError: scores are of an earlier version of this project; or methods of one dataset were
-            scored under different protocols, on different folds or on different logical labels.
+        DataError: methods of one dataset were scored under different protocols, on different folds
+            or on different logical labels.
     """
-    if "scored_on" not in results or results["scored_on"].isna().any():
-        raise DataError(
-            "the catalog holds scores of an earlier version of this project; run all methods again"
-        )
     for dataset, rows in results.groupby("dataset", sort=False):
         runs = {
             method: (

@@ -1,20 +1,20 @@
-"""One file of the benchmark at a time."""
+"""Fetch one file of the benchmark."""
 
 import logging
 
 import pandas as pd
 
 from conle.errors import RawFileError
-from conle.pipelines.recovery.nodes import progress_bar
+from conle.progress import progress_bar
 
 logger = logging.getLogger(__name__)
 
 
 def announce_licence() -> str:
-    """Say what the files may be used for.
+    """Log the terms of use of the files.
 
     Returns:
-        The note.
+        The logged text.
     """
     note = (
         "The benchmark's datasets were collected by X. Geng and are distributed by the PALM group, "
@@ -34,23 +34,23 @@ def fetch_dataset(
     *,
     dataset: str,
 ) -> bytes:
-    """Verify a file that is there, or fetch it.
+    """Verify the existing file, or fetch it.
 
     Args:
-        present: the file that is there; None if there is none.
-        known_files: dataset, sha256 and, where that is not known, git_blob.
+        present: content of the existing file; None if there is none.
+        known_files: columns dataset, sha256 and, where that is not known, git_blob.
         source: folder or address of the files.
-        raw_dir: the folder that it is in, or comes into; for messages.
-        licence: the note, which comes first.
-        dataset: its name.
+        raw_dir: stands in messages.
+        licence: the terms of use, so that they are logged first.
+        dataset: names the file.
 
     Returns:
-        The file.
+        Content of the file.
 
     Raises:
-        RawFileError: the file that is there is another, or it cannot be fetched.
+        RawFileError: the existing file has another checksum, or the file cannot be fetched.
     """
-    # Imported where it is used: every command imports this module.
+    # Imported here because every command imports this module.
     from conle.data.fetching import fetch, is_known
 
     known = known_files.set_index("dataset").loc[dataset]

@@ -1,4 +1,4 @@
-"""A node per file."""
+"""Fetching: one node per file."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
                 inputs=None,
                 outputs="licence",
                 name="announce_licence",
-                # Whichever file is asked for.
+                # The terms are logged for any selection of files.
                 tags=list(datasets),
             ),
             *(

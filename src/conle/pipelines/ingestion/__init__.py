@@ -1,4 +1,4 @@
-"""From raw files to checked data."""
+"""Checked data and logical labels from raw files."""
 
 from conle.pipelines.ingestion.pipeline import create_pipeline
 

@@ -1,4 +1,4 @@
-"""From a raw .mat file to checked features, label distributions and logical labels."""
+"""Turn a raw .mat file into checked features, label distributions and logical labels."""
 
 import logging
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from conle.methods.contract import LARGEST_FEATURE
 
 logger = logging.getLogger(__name__)
 
-# Rows this near to a sum of 1 are distributions as they are, and binarised as they were read.
+# Rows whose sum is this close to 1 are used as they are; others are divided by their sum.
 EXACT_SUM_TOLERANCE = 1e-9
-# Rows further from it than this are not distributions at all.
+# Rows whose sum is further from 1 than this are refused.
 SUM_TOLERANCE = 1e-3
 ROWS_SHOWN = 5
 
 
 def write_artificial() -> dict[str, np.ndarray]:
-    """Make the Artificial dataset in the form of the field's files."""
+    """Make the Artificial dataset with the variables of the field's files."""
     features, label_distributions = make_artificial()
     return {"features": features, "labels": label_distributions}
 
@@ -31,22 +31,22 @@ def write_artificial() -> dict[str, np.ndarray]:
 def ingest(
     raw: Mapping[str, Any], folds: int, *, dataset: str
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, str]]:
-    """Check a raw file and take from it what the run needs.
-
-    Args:
-        raw: the variables of the file, with its name and checksum under `__file__`, `__sha256__`.
-        folds: of the cross-validation; there must be as many samples.
-        dataset: its name, for messages.
+    """Check a raw file, and split it into features, distributions and logical labels.
 
     Matrices with a column per sample are recognised by their common dimension and transposed.
 
+    Args:
+        raw: the variables of the file, with its name and checksum under `__file__`, `__sha256__`.
+        folds: number of folds; the file must have at least as many samples.
+        dataset: stands in messages.
+
     Returns:
-        Features (samples x features), label distributions (samples x labels, float64; rows whose
-        sum is not within 1e-9 of 1 are divided by it), the file's own logical labels (without
-        columns where it has none), and the source: dataset, file and SHA-256.
+        Features (samples x features). Label distributions (samples x labels, float64); rows whose
+        sum is not within 1e-9 of 1 are divided by it. The file's own logical labels, without
+        columns if it has none. The source: dataset, file and SHA-256.
 
     Raises:
-        DataError: what is wrong, in which variable and rows.
+        DataError: names the variable and the rows, and says what is wrong.
     """
     place = f"{dataset} ({raw['__file__']})"
     features = _matrix(raw, FEATURE_KEYS, "features", place)
@@ -95,13 +95,13 @@ def ingest(
 def make_logical_labels(
     label_distributions: pd.DataFrame, given_logical_labels: pd.DataFrame, threshold: float
 ) -> pd.DataFrame:
-    """The logical labels: the file's own where it has any, otherwise binarised distributions.
+    """Take the file's own logical labels, or else binarise the distributions.
 
-    This is the only node through which the distributions reach anything that a method sees.
+    No other node leads from the distributions to an input of a method.
 
     Args:
         label_distributions: samples x labels.
-        given_logical_labels: the file's own, or a table without columns.
+        given_logical_labels: the file's own logical labels, or a table without columns.
         threshold: T of the binarisation.
 
     Returns:
@@ -124,7 +124,7 @@ def describe(
     *,
     dataset: str,
 ) -> dict[str, Any]:
-    """Describe a dataset and compare it with the paper's Table 1, where that has its name.
+    """Describe a dataset, and compare it with the paper's Table 1 and the known checksums.
 
     Args:
         raw: the raw file, with its name and checksum under `__file__`, `__sha256__`.
@@ -133,10 +133,11 @@ def describe(
         logical_labels: samples x labels.
         published_sizes: the paper's Table 1: dataset, examples, features, labels.
         known_files: SHA-256 of the benchmark's files: dataset, sha256.
-        dataset: its name.
+        dataset: the row of both tables.
 
     Returns:
-        Sizes, counts and the outcome of both comparisons, null where nothing is known.
+        Sizes, counts and the outcome of both comparisons; an outcome is None if the table does not
+        have the dataset.
     """
     source = _source(raw, dataset)
     relevant = logical_labels.to_numpy().sum(axis=1)
@@ -176,33 +177,32 @@ def _source(raw: Mapping[str, Any], dataset: str) -> dict[str, str]:
     return {"dataset": dataset, "file": raw["__file__"], "sha256": raw["__sha256__"]}
 
 
-def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], what: str, place: str) -> np.ndarray:
-    """The matrix that a file holds under one of the keys, as finite float64."""
+def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], kind: str, place: str) -> np.ndarray:
+    """The matrix under one of the keys, as finite float64."""
     matrix = _find(raw, keys, place)
     if matrix is None:
         held = [f"{key} {np.shape(raw[key])}" for key in sorted(raw) if not key.startswith("__")]
         raise DataError(
-            f"{place}: no {what}; they are looked for under {', '.join(keys)} (in any case), "
+            f"{place}: no {kind}; they are looked for under {', '.join(keys)} (in any case), "
             f"the file holds {', '.join(held) or 'nothing'}"
         )
     matrix = np.asarray(matrix)
     if matrix.ndim != 2 or matrix.dtype.kind not in "buif" or 0 in matrix.shape:
         raise DataError(
-            f"{place}: {what} must be a matrix of real numbers, not {matrix.dtype} of shape "
+            f"{place}: {kind} must be a matrix of real numbers, not {matrix.dtype} of shape "
             f"{matrix.shape}"
         )
     matrix = matrix.astype(np.float64)
-    _refuse_rows(~np.isfinite(matrix).all(axis=1), place, f"{what} must be finite")
+    _refuse_rows(~np.isfinite(matrix).all(axis=1), place, f"{kind} must be finite")
     return matrix
 
 
 def _samples_down(
     features: np.ndarray, distributions: np.ndarray, place: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both with a row per sample: a matrix whose columns are the samples is transposed.
+    """Transpose a matrix whose columns are the samples, so that both have a row per sample.
 
-    The samples are the dimension that the two matrices have in common, and along the other one
-    distributions sum to 1.
+    Both matrices have as many samples, and distributions sum to 1 along their other dimension.
     """
     if len(features) == len(distributions):
         return features, distributions
@@ -213,8 +213,8 @@ def _samples_down(
         )
         are_distributions = np.abs(turned[1].sum(axis=1) - 1).max() <= SUM_TOLERANCE
         if len(turned[0]) == len(turned[1]) and are_distributions:
-            what = ["features"] * features_turned + ["label distributions"] * distributions_turned
-            logger.warning("%s: the samples are the columns of %s", place, " and ".join(what))
+            kinds = ["features"] * features_turned + ["label distributions"] * distributions_turned
+            logger.warning("%s: the samples are the columns of %s", place, " and ".join(kinds))
             return turned
     return features, distributions
 
@@ -235,10 +235,9 @@ def _given_logical_labels(raw: Mapping[str, Any], shape: tuple[int, int], place:
 
 
 def _find(raw: Mapping[str, Any], keys: tuple[str, ...], place: str) -> Any:
-    """The variable under the first of the keys that the file has, or None.
+    """The variable with the first of the keys that the file has, or None.
 
-    MATLAB's scalars are matrices of one element: a `d` or an `l` of that size is a number, not
-    the distributions or the labels.
+    A variable of one element is skipped: it is a scalar in MATLAB, such as a number named `d`.
     """
     for key in keys:
         names = [name for name in raw if name.lower() == key and np.size(raw[name]) != 1]
@@ -254,7 +253,7 @@ def _find(raw: Mapping[str, Any], keys: tuple[str, ...], place: str) -> Any:
 def _refuse_rows(
     wrong: np.ndarray, place: str, problem: str, details: list[str] | None = None
 ) -> None:
-    """Raise a DataError that names the first of the wrong rows, if there are any."""
+    """Raise a DataError that names the first wrong rows, if any row is wrong."""
     rows = np.flatnonzero(wrong)
     if not len(rows):
         return

@@ -1,4 +1,4 @@
-"""From raw files to checked data and logical labels."""
+"""Ingestion: raw files become checked data and logical labels."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from conle.pipelines.ingestion.nodes import (
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
-    """Ingest each dataset; the Artificial one is made first."""
+    """Ingest each dataset; the file of Artificial is made first."""
     nodes = []
     for dataset in datasets:
         if dataset == "Artificial":

@@ -1,4 +1,4 @@
-"""What a learner makes of recovered distributions."""
+"""The predictive setting: a learner is trained on recovered distributions."""
 
 from conle.pipelines.predictive.pipeline import create_pipeline
 

@@ -1,4 +1,4 @@
-"""The predictive setting: recover the training folds, learn from them, predict the test folds."""
+"""The predictive setting: learn from recovered training folds, and predict the test folds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +36,7 @@ def predict_from_recovered(
     *,
     cell: Cell,
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Learn from what a method recovers of the training rows, and predict the test rows.
+    """Learn from the distributions that a method recovers for training rows; predict test rows.
 
     Args:
         features: samples x features.
@@ -73,7 +73,7 @@ def predict_from_distributions(
     repeats: int,
     l2: float,
 ) -> pd.DataFrame:
-    """Learn from the true distributions of the training rows, for reference."""
+    """Learn from the true distributions of the training rows, as an upper reference."""
     folds = folds[folds["repeat"] <= repeats]
     true = label_distributions.to_numpy()
     targets = [true[training] for training, _ in splits_of(folds, len(features))]
@@ -87,7 +87,7 @@ def predict_from_logical_labels(
     repeats: int,
     l2: float,
 ) -> pd.DataFrame:
-    """Learn from the logical labels, divided by their number: what enhancement has to beat."""
+    """Learn from the logical labels divided by their sum, as a lower reference."""
     normalised = pd.DataFrame(
         as_distributions(logical_labels.to_numpy(float)), columns=logical_labels.columns
     )
@@ -116,7 +116,7 @@ def _predict(
     labels: list[str],
 ) -> pd.DataFrame:
     """Learn from the targets of each fold's training rows, and predict its test rows."""
-    # Imported where it is used: SciPy's optimisers take long to load.
+    # Imported here because SciPy's optimisers take long to load.
     from conle.core.learners import SABFGS
 
     X = features.to_numpy()

@@ -1,4 +1,4 @@
-"""A prediction per dataset and method, beside that from the true distributions and from L."""
+"""The predictive setting: each method beside true distributions and normalised logical labels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,6 +1,6 @@
 """From the scores that runs have left in the catalog to tables and exhibits."""
 
-from collections import Counter
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from conle.messages import existing_runs
 from conle.methods.registry import POSTERIORS
 from conle.pipelines.evaluation.nodes import collect_scores, warn_missing
 from conle.reporting import figures
@@ -15,19 +16,21 @@ from conle.reporting.exhibits import EXHIBITS, REPORTED_METHODS, TABLES
 from conle.reporting.latex import latex_table
 from conle.reporting.page import FIGURES, PAGE_TABLES, render_page
 
+logger = logging.getLogger(__name__)
+
 COLLECTED = ("{dataset}.{method}.scores", "{dataset}.{method}.cost")
-OTHER_DATA = "of another seed or threshold than most others"
 
 
 def collect_available(
-    protocol: str, repeats: int, folds: int, *entries: Any, datasets: Sequence[str]
+    runs: pd.DataFrame, *entries: Any, datasets: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Put the scores that the catalog holds into one results table, and log what is missing.
+    """Put the scores of the report's cells into one results table, and log what is missing.
+
+    The scores are those of the newest run of the report's protocol, repeats, folds, seed and
+    threshold (`conle.versions`).
 
     Args:
-        protocol: "cross_validation" or "transductive"; scores of the other one are left out.
-        repeats: repeats of the cross-validation; scores of another number are left out.
-        folds: folds of a repeat; scores of another number are left out.
+        runs: the runs that the catalog holds.
         entries: the catalog entries of `COLLECTED`.
         datasets: the datasets of the report.
 
@@ -35,43 +38,11 @@ def collect_available(
         The results table, and the missing cells: dataset, method and reason.
     """
     scores, costs = gather(entries, COLLECTED, datasets)
-    unusable = unusable_scores(scores, protocol, repeats, folds)
-    results, missing = collect_scores(scores, costs, unusable)
-    missing = missing.sort_values(
-        "reason", key=lambda reason: reason == OTHER_DATA, kind="stable", ignore_index=True
-    )
+    results, missing = collect_scores(scores, costs)
     warn_missing(missing, "report")
+    if results.empty:
+        logger.warning("No run is of the protocol of this report.%s", existing_runs(runs))
     return results, missing
-
-
-def unusable_scores(
-    scores: Mapping[tuple[str, str], pd.DataFrame | None], protocol: str, repeats: int, folds: int
-) -> dict[tuple[str, str], str]:
-    """The cells whose scores do not compare with the others of the report, and why.
-
-    Scores compare if they are of the protocol, on the same repeats and folds, and of the same
-    seed and threshold as most others of the dataset (`scored_on`).
-    """
-    expected = set(product(range(1, repeats + 1), range(1, folds + 1)))
-    reasons, usable = {}, {}
-    for cell, own in scores.items():
-        if own is None or own.empty:
-            continue
-        scored = set(zip(own["repeat"], own["fold"], strict=True))
-        if "scored_on" not in own:
-            reasons[cell] = "scored by an earlier version of this project"
-        elif set(own["protocol"]) != {protocol} or scored != expected:
-            reasons[cell] = (
-                f"recovered under {'/'.join(sorted(set(own['protocol'])))} on {len(scored)} folds; "
-                f"this report is of {protocol} on {repeats} x {folds} folds"
-            )
-        else:
-            usable[cell] = own["scored_on"].iloc[0]
-    for cell, data in usable.items():
-        counts = Counter(own for (dataset, _), own in usable.items() if dataset == cell[0])
-        if data != counts.most_common(1)[0][0]:
-            reasons[cell] = OTHER_DATA
-    return reasons
 
 
 def tabulate(*entries: Any, name: str, datasets: Sequence[str]) -> pd.DataFrame:
@@ -114,13 +85,14 @@ def present(*entries: Any, name: str, datasets: Sequence[str]) -> tuple[str, Fig
 def write_page(
     parameters: Mapping[str, Any],
     provenance: Mapping[str, str],
+    runs: pd.DataFrame,
     predictive: pd.DataFrame | None,
     *entries: Any,
 ) -> str:
     """Write the page from the tables in `PAGE_TABLES`, then the SVG texts of `FIGURES`."""
     tables = dict(zip(PAGE_TABLES, entries, strict=False))
     svgs = dict(zip(FIGURES, entries[len(tables) :], strict=True))
-    return render_page(parameters, provenance, predictive, tables, svgs)
+    return render_page(parameters, provenance, runs, predictive, tables, svgs)
 
 
 def entry_names(name: str, datasets: Sequence[str]) -> dict[tuple[str, ...], str]:

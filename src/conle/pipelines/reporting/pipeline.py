@@ -33,7 +33,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
     nodes = [
         Node(
             bind(collect_available, datasets=datasets),
-            inputs=["params:protocol", "params:repeats", "params:folds", *entries(COLLECTED)],
+            inputs=["runs", *entries(COLLECTED)],
             outputs=["report.results", "report.missing.csv"],
             name="collect_available",
             namespace=STAGE,
@@ -88,6 +88,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             inputs=[
                 "parameters",
                 "provenance",
+                "runs",
                 "predictive",
                 *(f"report.{name}.csv" for name in PAGE_TABLES),
                 *(f"report.{name}.svg" for name in FIGURES),

@@ -1,4 +1,4 @@
-"""From the scores of a grid to one table."""
+"""Put the scores of a grid into one table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +16,8 @@ def collect_sensitivity(
     """Mean and standard deviation over the folds of every setting.
 
     Args:
-        scores: of the cells of the grid.
-        settings: by cell, the hyperparameter that was varied and its value.
+        scores: scores of the cells of the grid.
+        settings: the varied hyperparameter and its value, by the name of the cell.
 
     Returns:
         Columns dataset, parameter, setting, measure, mean, std, folds.
@@ -34,7 +34,7 @@ def draw_sensitivity(sensitivity: pd.DataFrame) -> Any:
     Returns:
         A Matplotlib figure.
     """
-    # Imported where it is used: matplotlib takes long to load.
+    # Imported here because matplotlib takes long to load.
     from conle.reporting import figures
 
     return figures.sensitivity_curves(sensitivity)

@@ -1,4 +1,4 @@
-"""The grid: one cell per dataset and setting, the other hyperparameters at their defaults."""
+"""Sensitivity: one cell per dataset and setting; other hyperparameters are as configured."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -51,5 +51,5 @@ def create_pipeline(options: SensitivityOptions, parameters: Mapping[str, Any]) 
 
 
 def setting_name(parameter: str, setting: float) -> str:
-    """The name of a setting's cell: Kedro keeps dots for namespaces."""
+    """Name of the cell of a setting, without dots, which separate namespaces in Kedro."""
     return f"conle_{parameter}_{setting:g}".replace(".", "p")

@@ -1,4 +1,4 @@
-"""The folds."""
+"""The folds of the cross-validation."""
 
 from conle.pipelines.splitting.pipeline import create_pipeline
 

@@ -1,14 +1,14 @@
-"""The folds, the same for every method."""
+"""Splitting: the folds of each dataset, the same for every method."""
 
 from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from conle.pipelines.splitting.nodes import make_folds
+from conle.core.folds import make_folds
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
-    """Split each dataset."""
+    """Split the samples of each dataset into folds."""
     return Pipeline(
         [
             Node(

@@ -1,6 +1,7 @@
+import numpy as np
 import pandas as pd
 
-from conle.pipelines.splitting.nodes import make_folds
+from conle.core.folds import folds_of, make_folds, splits_of
 
 LABELS = pd.DataFrame({"label_1": [1] * 23, "label_2": [0] * 23})
 
@@ -31,3 +32,23 @@ def test_repeats_differ_and_do_not_depend_on_how_many_there_are():
 
 def test_only_the_number_of_samples_matters():
     pd.testing.assert_frame_equal(make_folds(LABELS, 2, 5, 0), make_folds(1 - LABELS, 2, 5, 0))
+
+
+def test_training_rows_are_all_rows_but_those_of_the_test_fold():
+    folds = make_folds(LABELS, repeats=2, folds=3, seed=0)
+    splits = splits_of(folds, 23)
+    assert len(splits) == 6
+    for (training, test), (_, rows) in zip(splits, folds.groupby(["repeat", "fold"]), strict=True):
+        assert test.tolist() == rows["sample"].tolist()
+        assert training.tolist() == sorted(set(range(23)) - set(test.tolist()))
+
+
+def test_folds_in_the_order_of_the_table():
+    folds = pd.DataFrame(
+        {"repeat": [2, 2, 2, 1, 1], "fold": [2, 2, 1, 1, 2], "sample": [3, 0, 4, 1, 2]}
+    )
+    assert folds_of(folds) == [(2, 2), (2, 1), (1, 1), (1, 2)]
+    np.testing.assert_equal(
+        splits_of(folds, 5),
+        [([1, 2, 4], [3, 0]), ([0, 1, 2, 3], [4]), ([0, 2, 3, 4], [1]), ([0, 1, 3, 4], [2])],
+    )

@@ -1,0 +1,164 @@
+import atexit
+import errno
+import gc
+import platform
+from types import SimpleNamespace
+
+import click
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from click.testing import CliRunner
+from kedro.io import DatasetError
+from mlflow.exceptions import MlflowException
+from safetensors import SafetensorError
+
+from conle import cli, run
+from conle.cli import plain_error
+from conle.errors import DataError, FailedCellsError
+from conle.messages import short_uri, without_password
+from conle.run import SessionStore
+
+
+def wrapped(error):
+    """As Kedro wraps what a dataset raises."""
+    outer = DatasetError("Failed while saving data")
+    outer.__cause__ = error
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (DataError("row 3"), "row 3"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (PermissionError(errno.EACCES, "Permission denied", "a.csv"), "Permission denied: 'a.csv'"),
+        # As of S3.
+        (PermissionError("Access Denied"), "Access Denied"),
+        (EndpointConnectionError(endpoint_url="http://x"), "connect to the endpoint URL"),
+        (SafetensorError("I/O error: No space left"), "No space left"),
+        (MlflowException("API request failed"), "MLflow has failed: API request failed"),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda error: error, wrapped])
+def test_errors_that_are_shown_without_their_place(error, message, wrap):
+    plain = plain_error(wrap(error))
+    assert isinstance(plain, click.ClickException)
+    assert message in plain.message
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), FileNotFoundError(errno.ENOENT, "x"), SafetensorError("header")]
+)
+def test_errors_of_the_program_are_left(error):
+    assert plain_error(wrapped(error)) is None
+
+
+def test_addresses_are_shown_without_a_password(tmp_path):
+    assert without_password("https://me:secret@host:5000/x") == "https://host:5000/x"
+    assert without_password("sqlite:////a/b@c/mlflow.db") == "sqlite:////a/b@c/mlflow.db"
+    assert short_uri(f"sqlite:///{tmp_path}/mlflow.db?timeout=60", tmp_path) == (
+        "sqlite:///mlflow.db"
+    )
+    assert short_uri("https://me:secret@host/x?y", tmp_path) == "https://host/x?y"
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Runs the command; `given` are the options that Kedro's own gets, which may raise."""
+    calls = SimpleNamespace(given=None, closed=[], last_words=0, raises=None)
+
+    def kedro_run(**options):
+        calls.given = options
+        if calls.raises is not None:
+            raise calls.raises
+        return "done"
+
+    def last_words():
+        calls.last_words += 1
+
+    monkeypatch.setattr(
+        cli, "kedro_run", SimpleNamespace(callback=kedro_run, params=cli.kedro_run.params)
+    )
+    monkeypatch.setattr(cli, "print_last_words", last_words)
+    monkeypatch.setattr(cli, "close_tracking", calls.closed.append)
+    monkeypatch.setattr(cli, "resume_version", lambda options: True)
+    # This process goes on.
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    monkeypatch.setattr(atexit, "register", lambda _: None)
+    calls.run = lambda *arguments: CliRunner().invoke(cli.run, arguments)
+    return calls
+
+
+def test_all_options_of_kedro_are_there():
+    options = {option for parameter in cli.run.params for option in parameter.opts}
+    assert {"--pipeline", "--pipelines", "--runner", "--tags", "--params", "--env"} <= options
+    assert {"--datasets", "--input", "--resume"} <= options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameters"),
+    [
+        ([], {"resume": False}),
+        (["--datasets=One,Two"], {"datasets": "One+Two", "resume": False}),
+        (["--input=my.csv"], {"input": "my.csv", "resume": False}),
+        (["--resume"], {"resume": True}),
+        (["--params=resume=true,seed=3"], {"resume": True, "seed": 3}),
+        (
+            ["--datasets=One", "--params=datasets=Two,conle.steps=20"],
+            {"datasets": "One", "conle": {"steps": 20}, "resume": False},
+        ),
+    ],
+)
+def test_options_of_the_project_become_parameters(command, arguments, parameters):
+    result = command.run("--pipeline=conle", *arguments)
+    assert result.exit_code == 0, result.output
+    assert command.given["params"] == parameters
+    assert command.given["pipelines"] == ["conle"]
+    assert command.given["only_missing_outputs"] is parameters["resume"]
+    assert not {"datasets", "input_file", "resume"} & set(command.given)
+    assert command.last_words == 1
+    assert command.closed == []
+
+
+@pytest.mark.parametrize(
+    ("error", "closed", "last_words"),
+    [
+        # Its hooks have closed all, and the others are done.
+        (FailedCellsError("1 of 2 cells have failed"), [], 1),
+        (DataError("row 3"), ["FAILED"], 0),
+        (wrapped(OSError(errno.ENOSPC, "No space left on device")), ["FAILED"], 0),
+        (ValueError("at fault"), ["FAILED"], 0),
+        (KeyboardInterrupt(), ["KILLED"], 0),
+    ],
+)
+def test_how_a_command_ends(command, error, closed, last_words):
+    command.raises = error
+    result = command.run("--pipeline=conle")
+    assert result.exit_code == 1
+    assert (command.closed, command.last_words) == (closed, last_words)
+    if isinstance(error, ValueError | KeyboardInterrupt) and not isinstance(error, DataError):
+        assert "Error: " not in result.output
+    else:
+        assert "Error: " in result.output
+        assert isinstance(result.exception, SystemExit)
+
+
+def test_the_version_to_resume(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("base", "local"):
+        (tmp_path / "conf" / name).mkdir(parents=True)
+    (tmp_path / "conf" / "base" / "globals.yml").write_text("artifacts: elsewhere\n")
+    options = {"conf_source": None, "env": None, "params": {}, "pipelines": ["conle"]}
+    assert cli.resume_version(options) is False
+    assert SessionStore.resumed is None
+    assert "No run of this pipeline is unfinished: a new one begins." in capsys.readouterr().err
+    dead = f"{platform.node()}_{2**22 + 1}_1.00"
+    artifacts = str(tmp_path / "elsewhere")
+    run.begin(artifacts, "v1", {"pipelines": ["conle"], "parameters": {}, "process": dead})
+    monkeypatch.setattr(SessionStore, "resumed", None)
+    assert cli.resume_version(options) is True
+    assert SessionStore.resumed == "v1"
+    assert "Resumes the run v1." in capsys.readouterr().err
+    assert cli.resume_version(options | {"pipelines": None}) is False
+    run.end(artifacts, "v1", {})
+    assert cli.resume_version(options) is False

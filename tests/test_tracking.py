@@ -1,0 +1,304 @@
+import json
+import os
+import platform
+from importlib import import_module
+from types import SimpleNamespace
+
+import click
+import pandas as pd
+import pytest
+from cells_for_tests import cell_of
+from kedro.io import DataCatalog
+from kedro.io.core import Version
+from kedro.pipeline import Node, Pipeline
+from mlflow import MlflowClient
+from mlflow.exceptions import MlflowException
+
+from conle import tracking
+from conle.cells import bind
+from conle.cli import plain_error
+from conle.data.atomic import JSONDataset, ParquetDataset
+from conle.errors import ParameterError
+from conle.process_identity import this_process
+from conle.tracking import PARENT, RUN_CONTEXT, ExperimentTracking, ModelLogging, continue_tracking
+
+SOURCE = {"sha256": "f"}
+
+
+@pytest.fixture
+def client(tmp_path, tracking_database, tracked_at):
+    """A client of a database of its own, where this process tracks its runs."""
+    path = tmp_path / "mlflow.db"
+    path.write_bytes(tracking_database.read_bytes())
+    tracked_at(f"sqlite:///{path}")
+    return MlflowClient(f"sqlite:///{path}")
+
+
+@pytest.fixture
+def parent(client, tmp_path, monkeypatch):
+    """The id of a run that is parent to those of cells."""
+    experiment = client.create_experiment("x", artifact_location=str(tmp_path / "artifacts"))
+    run_id = client.create_run(experiment, tags={"git_commit": "c", "process": "p"}).info.run_id
+    client.log_param(run_id, "protocol", "transductive")
+    monkeypatch.setenv(PARENT, run_id)
+    return run_id
+
+
+def artifacts_of(client, run_id, folder):
+    return sorted(file.path for file in client.list_artifacts(run_id, folder))
+
+
+def test_a_model_that_cannot_be_logged_fails_the_run(client, parent, tmp_path, monkeypatch):
+    def log_model(**_):
+        raise MlflowException("the server is gone")
+
+    # MLflow's own name of it is no module before it is first used.
+    monkeypatch.setattr(import_module("mlflow.pyfunc"), "log_model", log_model)
+    table = pd.DataFrame({"a": [0.5, 0.5]})
+    loaded = {
+        "enhance.input": (table, table.rename(columns={"a": "b"})),
+        "enhance.distributions": table,
+        "params:registered_model": "conle",
+    }
+    catalog = SimpleNamespace(
+        load=loaded.__getitem__, get=lambda _: JSONDataset(filepath=str(tmp_path / "model"))
+    )
+    with pytest.raises(MlflowException) as error:
+        ModelLogging().after_pipeline_run(
+            SimpleNamespace(all_outputs=lambda: {"enhance.model"}), catalog
+        )
+    plain = plain_error(error.value)
+    assert isinstance(plain, click.ClickException)
+    assert plain.message.startswith("MLflow has failed: the server is gone")
+    assert client.get_run(parent).info.status == "FAILED"
+
+
+def test_no_cell_is_opened_below_a_run_that_has_ended(client, parent):
+    """A worker may begin what it was given by a client that is no more."""
+    experiment = client.get_run(parent).info.experiment_id
+    one, two = (cell_of("uniform", dataset=name) for name in ("One", "Two"))
+    ExperimentTracking()._open(one, SOURCE)
+    assert len(client.search_runs([experiment])) == 2
+    client.set_terminated(parent, "KILLED")
+    with pytest.raises(ParameterError, match="has ended"):
+        ExperimentTracking()._open(two, SOURCE)
+    with pytest.raises(ParameterError, match="has ended"):
+        ExperimentTracking()._open(one, SOURCE)
+    assert len(client.search_runs([experiment])) == 2
+
+
+@pytest.fixture
+def hook(parent, tmp_path):
+    """The hook, and what saves the outputs of a cell as a run does."""
+    hook = ExperimentTracking()
+    cell = cell_of("conle", {"steps": 20}, seed=3)
+
+    def entry(kind, name, **wanted):
+        return kind(
+            filepath=str(tmp_path / name),
+            version=Version("v1", "v1"),
+            metadata={"mlflow": wanted} if wanted else None,
+        )
+
+    catalog = DataCatalog(
+        {
+            "Toy.source": entry(JSONDataset, "source.json"),
+            "Toy.conle.cost": entry(JSONDataset, "cost.json", run="cell", metrics="values"),
+            "Toy.conle.curves": entry(ParquetDataset, "curves", run="cell", metrics="steps"),
+            "Toy.conle.scores": entry(ParquetDataset, "scores", run="cell", metrics="measures"),
+            "Toy.conle.rows": entry(JSONDataset, "rows.json", run="cell", artifact_path="rows"),
+            "Toy.picture": entry(JSONDataset, "seen.json", run="dataset", artifact_path="seen/Toy"),
+            "summary": entry(JSONDataset, "summary.json", artifact_path="tables"),
+            "Toy.features": entry(JSONDataset, "features.json"),
+        }
+    )
+    catalog.save("Toy.source", SOURCE)
+    node = Node(
+        bind(lambda cell: None, cell=cell),
+        None,
+        "out",
+        name="recover",
+        namespace="Toy.conle",
+        tags="recovery",
+    )
+    hook.before_node_run(node, catalog)
+
+    def save(name, data, namespace="Toy.conle"):
+        catalog.save(name, data)
+        saver = Node(lambda: None, None, "out", name="n", namespace=namespace)
+        hook.after_dataset_saved(name, data, saver)
+
+    return hook, catalog, node, save
+
+
+def child_of(client, parent):
+    (child,) = client.search_runs(
+        [client.get_run(parent).info.experiment_id], f"tags.`mlflow.parentRunId` = '{parent}'"
+    )
+    return child
+
+
+def test_a_cell_has_a_run_with_its_parameters(client, parent, hook):
+    child = child_of(client, parent)
+    assert child.info.run_name == "Toy conle"
+    assert child.info.status == "RUNNING"
+    tags = {"dataset": "Toy", "method": "conle", "protocol": "transductive", "data_sha256": "f"}
+    assert tags.items() <= child.data.tags.items()
+    assert (child.data.tags["git_commit"], child.data.tags["process"]) == ("c", "p")
+    parameters = {"seed": "3", "conle.steps": "20", "device": "cpu", "degree_floor": "0.0"}
+    assert parameters.items() <= child.data.params.items()
+
+
+def test_numbers_of_a_cell(client, parent, hook):
+    *_, save = hook
+    save("Toy.conle.cost", {"seconds": 2.0, "peak_memory_mib": 3.0})
+    curves = [("loss", 1, 1, 1, 4.0), ("loss", 1, 2, 1, 2.0), ("loss", 1, 1, 2, 1.0)]
+    save(
+        "Toy.conle.curves",
+        pd.DataFrame(curves, columns=["quantity", "repeat", "fold", "step", "value"]),
+    )
+    child = child_of(client, parent)
+    assert child.data.metrics == {"seconds": 2.0, "peak_memory_mib": 3.0, "loss": 1.0}
+    history = client.get_metric_history(child.info.run_id, "loss")
+    # The mean over the folds.
+    assert [(own.step, own.value) for own in history] == [(1, 3.0), (2, 1.0)]
+    assert child.info.status == "RUNNING"
+    scores = pd.DataFrame({"measure": ["clark", "clark", "cosine"], "value": [0.1, 0.3, 0.9]})
+    save("Toy.conle.scores", scores)
+    child = child_of(client, parent)
+    assert child.data.metrics["clark"] == pytest.approx(0.2)
+    assert child.data.metrics["clark_std"] == pytest.approx(scores["value"][:2].std())
+    # A single fold has no deviation.
+    assert child.data.metrics["cosine"] == 0.9
+    assert "cosine_std" not in child.data.metrics
+    # It ended when its method did.
+    assert child.info.status == "FINISHED"
+    assert child.info.end_time == child.info.start_time + 2000
+
+
+def test_a_failed_cell_has_its_failure(client, parent, hook):
+    *_, save = hook
+    save("Toy.conle.cost", {"failure": "too wide"})
+    save("Toy.conle.scores", pd.DataFrame({"measure": [], "value": []}))
+    child = child_of(client, parent)
+    assert child.info.status == "FAILED"
+    assert child.data.tags["failure"] == "too wide"
+    assert child.data.metrics == {}
+
+
+def test_files_go_where_the_catalog_says(client, parent, hook):
+    *_, save = hook
+    save("Toy.conle.rows", {"a": 1})
+    save("Toy.picture", {"a": 1}, namespace="Toy")
+    save("summary", {"a": 1}, namespace=None)
+    save("Toy.features", {"a": 1}, namespace="Toy")
+    child = child_of(client, parent).info.run_id
+    assert artifacts_of(client, child, "rows") == ["rows/rows.json"]
+    assert artifacts_of(client, child, "pictures") == ["pictures/seen.json"]
+    assert artifacts_of(client, parent, "seen/Toy") == ["seen/Toy/seen.json"]
+    assert artifacts_of(client, parent, "tables") == ["tables/summary.json"]
+    assert artifacts_of(client, parent, None) == ["seen", "tables"]
+    assert artifacts_of(client, child, None) == ["pictures", "rows"]
+
+
+def test_a_cell_that_is_computed_again_has_the_same_run(client, parent, hook):
+    own, catalog, node, _ = hook
+    own.on_node_error(node)
+    assert child_of(client, parent).info.status == "FAILED"
+    ExperimentTracking().before_node_run(node, catalog)
+    assert child_of(client, parent).info.status == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("cost", "begins", "status"),
+    [
+        ({"seconds": 1.0}, True, "FINISHED"),
+        ({"failure": "too wide"}, True, "FAILED"),
+        ({"failure": "too wide"}, False, "RUNNING"),
+    ],
+)
+def test_the_end_of_a_run(client, parent, hook, cost, begins, status):
+    """A run that somebody else has begun stays open."""
+    own, catalog, *_, save = hook
+    own.after_context_created(SimpleNamespace())
+    own._begins_run = begins
+    save("Toy.conle.cost", cost)
+    node = Node(bind(lambda cell: None, cell=cell_of("conle")), None, "Toy.conle.cost")
+    own.after_pipeline_run(Pipeline([node]), catalog)
+    assert child_of(client, parent).info.status == ("FINISHED" if "seconds" in cost else "FAILED")
+    assert client.get_run(parent).info.status == status
+
+
+def test_a_run_that_fails_leaves_no_cell_open(client, parent, hook):
+    hook[0].on_pipeline_error()
+    assert child_of(client, parent).info.status == "FAILED"
+
+
+def test_nothing_is_tracked_without_a_parent(client, parent, hook, monkeypatch):
+    own, catalog, node, save = hook
+    monkeypatch.delenv(PARENT)
+    save("summary", {"a": 1}, namespace=None)
+    own.before_node_run(node, catalog)
+    own.on_node_error(node)
+    own.after_pipeline_run(Pipeline([node]), catalog)
+    own.on_pipeline_error()
+    ModelLogging().after_pipeline_run(Pipeline([node]), catalog)
+    assert tracking.environment_of_workers() == {}
+    assert artifacts_of(client, parent, None) == []
+    assert child_of(client, parent).info.status == "RUNNING"
+
+
+def test_workers_know_the_parent(client, parent):
+    import mlflow
+
+    assert tracking.environment_of_workers() == {
+        PARENT: parent,
+        "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(),
+    }
+
+
+def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path):
+    """Parameters are logged, and runs are closed whose process has ended."""
+    import mlflow
+
+    experiment = client.get_run(parent).info.experiment_id
+    dead = f"{platform.node()}_{2**22 + 1}_1.00"
+    ids = [
+        client.create_run(experiment, tags=tags).info.run_id
+        for tags in ({"process": dead}, {"process": this_process()}, {})
+    ]
+    monkeypatch.setenv(RUN_CONTEXT, json.dumps({"user": "me"}))
+    client.set_tag(parent, "process", this_process())
+    hook = ExperimentTracking()
+    parameters = {"conle": {"steps": 20}, "resume": False, **{f"p{n}": n for n in range(150)}}
+    hook.after_context_created(SimpleNamespace(config_loader={"parameters": parameters}))
+    # kedro-mlflow begins the run.
+    monkeypatch.setattr(mlflow, "active_run", lambda: client.get_run(parent))
+    assert json.loads(os.environ[RUN_CONTEXT]) == {"user": "me", "process": this_process()}
+    hook.before_pipeline_run({"project_path": str(tmp_path)})
+    assert [client.get_run(run_id).info.status for run_id in ids] == [
+        "KILLED",
+        "RUNNING",
+        "RUNNING",
+    ]
+    own = client.get_run(parent)
+    assert own.info.status == "RUNNING"
+    assert own.data.tags["git_commit"] == "not in git"
+    logged = {"conle.steps": "20", "p149": "149", "protocol": "transductive"}
+    assert logged.items() <= own.data.params.items()
+    assert "resume" not in own.data.params
+    assert os.environ[PARENT] == parent
+
+
+def test_a_resumed_run_goes_on_in_mlflow(client, parent):
+    experiment = SimpleNamespace(name="x")
+    settings = SimpleNamespace(experiment=experiment, run=SimpleNamespace(id=None))
+    context = SimpleNamespace(mlflow=SimpleNamespace(tracking=settings))
+    continue_tracking(context, "v1")
+    assert settings.run.id is None
+    client.set_tag(parent, "run_id", "v1")
+    continue_tracking(context, "v1")
+    assert settings.run.id == parent
+    settings.run.id, experiment.name = None, "another"
+    continue_tracking(context, "v1")
+    assert settings.run.id is None

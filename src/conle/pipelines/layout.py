@@ -21,9 +21,7 @@ def lay_open(pipeline: Pipeline, dataset: str) -> Pipeline:
     """
     return Pipeline(
         [
-            _evaluate(node)
-            if node.namespace == dataset and node.short_name in READERS
-            else node
+            _evaluate(node) if node.namespace == dataset and node.short_name in READERS else node
             for node in pipeline.nodes
         ]
     )

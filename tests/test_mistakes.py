@@ -103,6 +103,10 @@ BAD_FILES = {
 }
 WRONG = "These parameters cannot be used:"
 SELECTIONS = {
+    "pipelines": (
+        ("run", "--pipelines=conle,baselines"),
+        "conle and baselines make the same artifacts by different nodes",
+    ),
     "pipeline": (("run", "--pipelines=konle"), "no pipeline 'konle'; did you mean 'conle'?"),
     "old_option": (("run", "--pipeline=konle"), "no pipeline 'konle'; did you mean 'conle'?"),
     "environment": ((*CONLE, "--env=papers"), "configuration cannot be read"),

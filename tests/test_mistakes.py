@@ -103,10 +103,6 @@ BAD_FILES = {
 }
 WRONG = "These parameters cannot be used:"
 SELECTIONS = {
-    "pipelines": (
-        ("run", "--pipelines=conle,baselines"),
-        "conle and baselines make the same artifacts by different nodes",
-    ),
     "pipeline": (("run", "--pipelines=konle"), "no pipeline 'konle'; did you mean 'conle'?"),
     "old_option": (("run", "--pipeline=konle"), "no pipeline 'konle'; did you mean 'conle'?"),
     "environment": ((*CONLE, "--env=papers"), "configuration cannot be read"),
@@ -129,7 +125,10 @@ SELECTIONS = {
         "predictive.without leaves out every dataset of this run",
     ),
     "missing_files": ((*CONLE, "--env=paper"), "data/01_raw/Natural_Scene.mat"),
-    "pipelines": (("run", "--pipelines=conle,baselines"), "conle and baselines have nodes of the"),
+    "pipelines": (
+        ("run", "--pipelines=conle,baselines"),
+        "conle and baselines make the same artifacts",
+    ),
     "inputs": (("run", "--pipelines=evaluation"), "no run has left them in the catalog yet"),
 }
 PARAMETERS = {

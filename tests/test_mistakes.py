@@ -125,7 +125,10 @@ SELECTIONS = {
         "predictive.without leaves out every dataset of this run",
     ),
     "missing_files": ((*CONLE, "--env=paper"), "data/01_raw/Natural_Scene.mat"),
-    "pipelines": (("run", "--pipelines=conle,baselines"), "conle and baselines have nodes of the"),
+    "pipelines": (
+        ("run", "--pipelines=conle,baselines"),
+        "conle and baselines make the same artifacts",
+    ),
     "inputs": (("run", "--pipelines=evaluation"), "no run has left them in the catalog yet"),
 }
 PARAMETERS = {

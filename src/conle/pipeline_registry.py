@@ -27,6 +27,7 @@ from conle.pipelines import (
     sensitivity,
     splitting,
 )
+from conle.pipelines.layout import lay_open
 
 
 def register_pipelines() -> dict[str, Pipeline]:
@@ -60,12 +61,15 @@ def register_pipelines() -> dict[str, Pipeline]:
             prepared(datasets) + recovered(methods) + evaluation.create_pipeline(datasets, methods)
         )
 
+    conle = from_raw_files(("conle", *REFERENCES))
+    if len(datasets) == 1:
+        conle = lay_open(conle, datasets[0])
     return {
         "ingestion": ingestion.create_pipeline(datasets),
         "splitting": splitting.create_pipeline(datasets),
         "recovery": recovered(every_method),
         "evaluation": evaluation.create_pipeline(datasets, every_method),
-        "conle": from_raw_files(("conle", *REFERENCES)),
+        "conle": conle,
         "baselines": from_raw_files((*BASELINES, *REFERENCES)),
         "posterior": prepared(datasets)
         + recovered(REFERENCES)

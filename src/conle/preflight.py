@@ -13,6 +13,7 @@ from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
 from kedro.io.core import is_parameter
 from kedro.pipeline import Node, Pipeline
+from kedro.pipeline.pipeline import OutputNotUniqueError
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -177,10 +178,10 @@ def refuse_selection() -> None:
             raise ParameterError(f"there is no pipeline {name!r}{suggestion(name, pipelines)}")
     try:
         selected = sum((pipelines[name] for name in names), Pipeline([]))
-    except ValueError:
+    except (ValueError, OutputNotUniqueError):
         raise ParameterError(
-            f"{' and '.join(names)} have nodes of the same names for other methods: run them "
-            "one after the other"
+            f"{' and '.join(names)} make the same artifacts by different nodes: run them one after "
+            "the other"
         ) from None
     try:
         selected.filter(**{SELECTION[option]: given[option] for option in SELECTION})

@@ -116,7 +116,7 @@ class ExperimentTracking:
             return
         self._log_file(parent_id(), dataset_name, wanted["artifact_path"])
         if target == "dataset":
-            for child in children({"dataset": node.namespace}):
+            for child in children({"dataset": dataset_name.partition(".")[0]}):
                 self._log_file(child.info.run_id, dataset_name, "pictures")
 
     @hook_impl

@@ -5,6 +5,7 @@ import pytest
 from conle.errors import DataError
 from conle.pipelines.evaluation.nodes import (
     RESULT_COLUMNS,
+    collect_dataset,
     collect_results,
     collect_scores,
     compare_with_published,
@@ -28,6 +29,11 @@ RECOVERED = pd.DataFrame(
         "b": [0.6, 0.5, 0.1, 0.8],
     }
 )
+
+
+def collected(*scores):
+    """The results table and its summary, from the scores of `CELLS`."""
+    return collect_results(collect_dataset(*scores, cells=CELLS))
 
 
 def test_folds_are_scored_against_their_own_samples():
@@ -64,7 +70,7 @@ def test_runs_that_do_not_compare_are_refused(other):
     with pytest.raises(
         DataError, match="Toy: the catalog holds scores of runs that do not compare"
     ):
-        collect_results(*scores, cells=CELLS)
+        collected(*scores)
 
 
 def test_scores_on_other_logical_labels_do_not_compare():
@@ -74,7 +80,7 @@ def test_scores_on_other_logical_labels_do_not_compare():
         score_folds(TRUE, others, RECOVERED, dataset="Toy", method="conle"),
     ]
     with pytest.raises(DataError, match="seed and threshold too"):
-        collect_results(*scores, cells=CELLS)
+        collected(*scores)
 
 
 def test_cells_without_scores_are_missing_for_a_reason():
@@ -95,7 +101,7 @@ def test_cells_without_scores_are_missing_for_a_reason():
 
 def test_results_without_a_cell_say_so(caplog):
     scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")
-    results = collect_results(scores, None, cells=CELLS)
+    results, _ = collected(scores, None)
     assert set(results["method"]) == {"uniform"}
     assert "Not in the results, no run has recovered them: Toy: conle" in caplog.text
 
@@ -103,7 +109,7 @@ def test_results_without_a_cell_say_so(caplog):
 def test_nothing_recovered_is_an_error():
     scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")[:0]
     with pytest.raises(DataError, match="nothing was recovered"):
-        collect_results(scores, None, cells=CELLS)
+        collected(scores, None)
 
 
 def test_summary_is_mean_and_standard_deviation_over_folds():
@@ -111,9 +117,10 @@ def test_summary_is_mean_and_standard_deviation_over_folds():
         score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method=method)
         for method in ("uniform", "conle")
     ]
-    results = collect_results(*scores, cells=CELLS)
+    results, summary = collected(*scores)
     assert len(results) == 2 * 2 * 7
-    summary = summarise(results).set_index(["method", "measure"])
+    pd.testing.assert_frame_equal(summary, summarise(results))
+    summary = summary.set_index(["method", "measure"])
     row = summary.loc[("conle", "chebyshev")]
     assert row["mean"] == pytest.approx(0.175)
     assert row["std"] == pytest.approx(np.std([0.1, 0.25], ddof=1))
@@ -124,6 +131,25 @@ def test_summary_of_a_single_fold_has_no_deviation():
     one = RECOVERED.assign(fold=1)
     scores = score_folds(TRUE, LOGICAL, one, dataset="Toy", method="uniform")
     assert summarise(scores)["std"].isna().all()
+
+
+def test_a_failed_recovery_has_no_scores():
+    scores = score_folds(
+        TRUE, LOGICAL, RECOVERED[:0], {"failure": "too wide"}, dataset="Toy", method="conle"
+    )
+    assert list(scores.columns) == RESULT_COLUMNS
+    assert scores.empty
+
+
+def test_datasets_stand_in_the_results_one_after_the_other():
+    first, second = (
+        score_folds(TRUE, LOGICAL, RECOVERED, dataset=dataset, method="uniform")
+        for dataset in ("Toy", "Other")
+    )
+    results, summary = collect_results(first, second[:0], second)
+    assert results["dataset"].tolist() == ["Toy"] * len(first) + ["Other"] * len(second)
+    assert results.index.tolist() == list(range(len(results)))
+    assert summary["dataset"].unique().tolist() == ["Toy", "Other"]
 
 
 def test_published_cells_stand_beside_measured_ones():
@@ -175,6 +201,7 @@ def test_three_labels_are_drawn_as_colours(features, axis):
     figure = draw_recovery(
         pd.DataFrame(generator.normal(size=(50, features))),
         pd.DataFrame(true, columns=["label_1", "label_2", "label_3"]),
+        recovered_table(true)[["repeat", "fold", "sample"]],
         recovered_table(true),
         recovered_table(np.full((50, 3), 1 / 3)),
         dataset="Toy",
@@ -197,6 +224,7 @@ def test_other_numbers_of_labels_are_drawn_as_bars(samples):
     figure = draw_recovery(
         pd.DataFrame(np.zeros((samples, 2))),
         pd.DataFrame(true, columns=[f"label_{j}" for j in range(1, 6)]),
+        recovered_table(true)[["repeat", "fold", "sample"]],
         recovered_table(true),
         dataset="Toy",
         methods=("conle",),

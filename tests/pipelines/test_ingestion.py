@@ -132,10 +132,10 @@ def test_a_files_own_logical_labels_are_taken(key):
 def described(features, distributions, known=(), dataset="Toy"):
     labels = make_logical_labels(distributions, distributions[[]], 0.5)
     return describe(
+        {"__file__": f"{dataset}.mat", "__sha256__": "0"},
         features,
         distributions,
         labels,
-        {"dataset": dataset, "file": f"{dataset}.mat", "sha256": "0"},
         pd.DataFrame(known, columns=["dataset", "examples", "features", "labels"]),
         pd.DataFrame({"dataset": ["Toy"], "sha256": ["0"]}),
         dataset=dataset,
@@ -179,13 +179,14 @@ def test_benchmark_files(real_data, name, request):
     features, distributions, given, source = ingest(variables, 10, dataset=name)
     np.testing.assert_array_equal(distributions, variables["labels"])
     statistics = describe(
+        variables,
         features,
         distributions,
         make_logical_labels(distributions, given, 0.5),
-        source,
         pd.read_csv(published / "table1_datasets.csv"),
         pd.read_csv(published / "known_files.csv"),
         dataset=name,
     )
+    assert source.items() <= statistics.items()
     assert statistics["sizes_match_table_1"] is True
     assert statistics["file_is_the_benchmarks"] is True

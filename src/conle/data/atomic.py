@@ -5,8 +5,9 @@ the old one in one step.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from io import TextIOWrapper
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -113,20 +114,42 @@ class Atomic:
         return kedro_internals.save_path(self)
 
 
+def if_exists(preview: Callable) -> Callable:
+    """A preview that is None as long as no run has written the file.
+
+    Kedro-Viz warns about a preview that fails. It reads the kind of preview from the annotation,
+    which stays that of the base class.
+    """
+
+    @wraps(preview)
+    def preview_or_none(self: Any, *arguments: Any, **named: Any) -> Any:
+        return preview(self, *arguments, **named) if self.exists() else None
+
+    return preview_or_none
+
+
 class CSVDataset(Atomic, kedro_datasets.pandas.CSVDataset):
     """A CSV table."""
+
+    preview = if_exists(kedro_datasets.pandas.CSVDataset.preview)
 
 
 class JSONDataset(Atomic, kedro_datasets.json.JSONDataset):
     """A JSON file."""
 
+    preview = if_exists(kedro_datasets.json.JSONDataset.preview)
+
 
 class MatplotlibDataset(Atomic, kedro_datasets.matplotlib.MatplotlibDataset):
     """A picture."""
 
+    preview = if_exists(kedro_datasets.matplotlib.MatplotlibDataset.preview)
+
 
 class ParquetDataset(Atomic, kedro_datasets.pandas.ParquetDataset):
     """A Parquet table."""
+
+    preview = if_exists(kedro_datasets.pandas.ParquetDataset.preview)
 
 
 class SafetensorsDataset(Atomic, kedro_datasets_experimental.safetensors.SafetensorsDataset):

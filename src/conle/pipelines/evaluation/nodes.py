@@ -54,6 +54,7 @@ def score_folds(
     label_distributions: pd.DataFrame,
     logical_labels: pd.DataFrame,
     recovered: pd.DataFrame,
+    cost: Mapping[str, Any] | None = None,
     *,
     dataset: str,
     method: str,
@@ -64,6 +65,7 @@ def score_folds(
         label_distributions: the true distributions, samples x labels.
         logical_labels: the labels that the methods saw, samples x labels.
         recovered: columns protocol, fitted_on, repeat, fold, sample and one per label.
+        cost: the cost of the recovery; a failed one, which has a `failure`, has no scores.
         dataset: stands in the table.
         method: stands in the table; the method, or a setting of it.
 
@@ -71,6 +73,8 @@ def score_folds(
         One row per fold and measure, with the columns of the results table. `scored_on` is a
         digest of the labels and the folds: scores with different digests do not compare.
     """
+    if cost is not None and "failure" in cost:
+        return pd.DataFrame(columns=RESULT_COLUMNS)
     labels = list(label_distributions.columns)
     true = label_distributions.loc[recovered["sample"], labels].to_numpy()
     distributions = recovered[labels].to_numpy()
@@ -87,22 +91,33 @@ def score_folds(
     return pd.DataFrame(rows, columns=RESULT_COLUMNS)
 
 
-def collect_results(*scores: pd.DataFrame | None, cells: Sequence[tuple[str, str]]) -> pd.DataFrame:
-    """Put the scores of all cells into one results table.
+def collect_dataset(*scores: pd.DataFrame | None, cells: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Put the scores of a dataset into one results table, and log which are missing.
 
     Args:
         scores: scores of every cell; empty where its recovery has failed, None without any.
         cells: dataset and method of the scores.
+    """
+    results, missing = collect_scores(dict(zip(cells, scores, strict=True)))
+    warn_missing(missing, "results")
+    return results
+
+
+def collect_results(*results: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Put the results of all datasets into one table, and summarise it.
+
+    Args:
+        results: the results table of every dataset; empty where all cells have failed.
+
+    Returns:
+        The results table and its summary (`summarise`).
 
     Raises:
         DataError: no cell has scores, or scores do not compare (`refuse_incomparable`).
     """
-    results, missing = collect_scores(dict(zip(cells, scores, strict=True)))
-    warn_missing(missing, "results")
-    if results.empty:
-        raise DataError(NOTHING_RECOVERED)
-    refuse_incomparable(results)
-    return results
+    together = scores_of_all(results)
+    refuse_incomparable(together)
+    return together, summarise(together)
 
 
 def collect_scores(
@@ -249,6 +264,7 @@ def draw_training_curves(curves: pd.DataFrame, *, dataset: str, method: str) -> 
 def draw_recovery(
     features: pd.DataFrame,
     label_distributions: pd.DataFrame,
+    folds: pd.DataFrame,
     *recovered: pd.DataFrame,
     dataset: str,
     methods: Sequence[str],
@@ -260,11 +276,12 @@ def draw_recovery(
     are left out.
     """
     labels = list(label_distributions.columns)
+    first_repeat = folds["repeat"].min()
     panels = {"true": label_distributions.to_numpy()}
     for method, rows in zip(methods, recovered, strict=True):
         if rows.empty:
             continue
-        first = rows[rows["repeat"] == 1].sort_values("sample")
+        first = rows[rows["repeat"] == first_repeat].sort_values("sample")
         panels[TITLES[method]] = first[labels].to_numpy()
     if len(labels) == 3:
         return figures.recovery_as_colours(features.to_numpy(), panels, dataset)

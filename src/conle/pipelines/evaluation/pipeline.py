@@ -7,13 +7,16 @@ from kedro.pipeline import Node, Pipeline
 from conle.cells import bind
 from conle.methods.registry import METHODS
 from conle.pipelines.evaluation.nodes import (
+    collect_dataset,
     collect_results,
     compare_with_published,
     draw_recovery,
     draw_training_curves,
     score_folds,
-    summarise,
 )
+
+# Namespace of the nodes that belong to no dataset.
+STAGE = "evaluation"
 
 
 def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline:
@@ -40,6 +43,7 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                 inputs=[
                     f"{dataset}.features",
                     f"{dataset}.label_distributions",
+                    f"{dataset}.folds",
                     *(f"{dataset}.{method}.recovered" for method in methods),
                 ],
                 outputs=f"{dataset}.recovery_picture",
@@ -48,20 +52,30 @@ def create_pipeline(datasets: Sequence[str], methods: Sequence[str]) -> Pipeline
                 tags=dataset,
             )
         )
-    cells = tuple((dataset, method) for dataset in datasets for method in methods)
+        nodes.append(
+            Node(
+                bind(collect_dataset, cells=tuple((dataset, method) for method in methods)),
+                inputs=[f"{dataset}.{method}.scores" for method in methods],
+                outputs=f"{dataset}.results",
+                name="collect",
+                namespace=dataset,
+                tags=dataset,
+            )
+        )
     nodes += [
         Node(
-            bind(collect_results, cells=cells),
-            inputs=[f"{dataset}.{method}.scores" for dataset, method in cells],
-            outputs="results",
+            collect_results,
+            inputs=[f"{dataset}.results" for dataset in datasets],
+            outputs=["results", "summary"],
             name="collect_results",
+            namespace=STAGE,
         ),
-        Node(summarise, inputs="results", outputs="summary", name="summarise"),
         Node(
             compare_with_published,
             inputs=["summary", "published_recovery"],
             outputs="comparison",
             name="compare_with_published",
+            namespace=STAGE,
         ),
     ]
     return Pipeline(nodes, tags="evaluation")
@@ -75,6 +89,7 @@ def score_node(dataset: str, name: str) -> Node:
             f"{dataset}.label_distributions",
             f"{dataset}.logical_labels",
             f"{dataset}.{name}.recovered",
+            f"{dataset}.{name}.cost",
         ],
         outputs=f"{dataset}.{name}.scores",
         name="score",

@@ -88,7 +88,7 @@ def ingest(
         ),
         pd.DataFrame(distributions, columns=label_names),
         pd.DataFrame(given, columns=label_names if given.shape[1] else []),
-        {"dataset": dataset, "file": raw["__file__"], "sha256": raw["__sha256__"]},
+        _source(raw, dataset),
     )
 
 
@@ -115,10 +115,10 @@ def make_logical_labels(
 
 
 def describe(
+    raw: Mapping[str, Any],
     features: pd.DataFrame,
     label_distributions: pd.DataFrame,
     logical_labels: pd.DataFrame,
-    source: Mapping[str, str],
     published_sizes: pd.DataFrame,
     known_files: pd.DataFrame,
     *,
@@ -127,10 +127,10 @@ def describe(
     """Describe a dataset, and compare it with the paper's Table 1 and the known checksums.
 
     Args:
+        raw: the raw file, with its name and checksum under `__file__`, `__sha256__`.
         features: samples x features.
         label_distributions: samples x labels.
         logical_labels: samples x labels.
-        source: file and checksum.
         published_sizes: the paper's Table 1: dataset, examples, features, labels.
         known_files: SHA-256 of the benchmark's files: dataset, sha256.
         dataset: the row of both tables.
@@ -139,6 +139,7 @@ def describe(
         Sizes, counts and the outcome of both comparisons; an outcome is None if the table does not
         have the dataset.
     """
+    source = _source(raw, dataset)
     relevant = logical_labels.to_numpy().sum(axis=1)
     sizes = {
         "examples": len(features),
@@ -170,6 +171,10 @@ def describe(
         "sizes_match_table_1": sizes_match,
         "file_is_the_benchmarks": file_is_known,
     }
+
+
+def _source(raw: Mapping[str, Any], dataset: str) -> dict[str, str]:
+    return {"dataset": dataset, "file": raw["__file__"], "sha256": raw["__sha256__"]}
 
 
 def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], kind: str, place: str) -> np.ndarray:

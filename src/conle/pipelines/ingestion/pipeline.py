@@ -54,10 +54,10 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             Node(
                 bind(describe, dataset=dataset),
                 inputs=[
+                    f"{dataset}.raw",
                     f"{dataset}.features",
                     f"{dataset}.label_distributions",
                     f"{dataset}.logical_labels",
-                    f"{dataset}.source",
                     "published_sizes",
                     "known_files",
                 ],

@@ -17,6 +17,8 @@ from conle.pipelines.reporting.nodes import (
 from conle.reporting.exhibits import EXHIBITS, TABLES
 from conle.reporting.page import FIGURES, PAGE_TABLES
 
+STAGE = "report"
+
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
     """Report on every method of the paper and the references, as far as runs have recovered them.
@@ -34,19 +36,28 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             inputs=["runs", *entries(COLLECTED)],
             outputs=["report.results", "report.missing.csv"],
             name="collect_available",
+            namespace=STAGE,
         ),
-        Node(summarise, "report.results", "report.summary.csv", name="summarise_available"),
+        Node(
+            summarise,
+            inputs="report.results",
+            outputs="report.summary.csv",
+            name="summarise_available",
+            namespace=STAGE,
+        ),
         Node(
             compare_with_published,
             inputs=["report.summary.csv", "published_recovery"],
             outputs="report.comparison.csv",
             name="compare_with_table_3",
+            namespace=STAGE,
         ),
         Node(
             compare_with_published,
             inputs=["report.summary.csv", "published_ablation"],
             outputs="report.ablation_comparison.csv",
             name="compare_with_table_4",
+            namespace=STAGE,
         ),
     ]
     nodes += [
@@ -55,6 +66,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             inputs=entries(table.inputs),
             outputs=f"report.{name}.csv",
             name=f"tabulate_{name}",
+            namespace=STAGE,
         )
         for name, table in TABLES.items()
     ]
@@ -66,6 +78,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             if exhibit.figure
             else f"report.{name}.latex",
             name=f"present_{name}",
+            namespace=STAGE,
         )
         for name, exhibit in EXHIBITS.items()
     ]
@@ -82,6 +95,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
             ],
             outputs="report",
             name="write_page",
+            namespace=STAGE,
         )
     )
     return Pipeline(nodes, tags="report")

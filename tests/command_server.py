@@ -8,6 +8,7 @@ a folder, an environment and files for its output, which tests may signal and ki
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -29,6 +30,7 @@ MODULES = (
     "sklearn.linear_model",
     "torch",
 )
+SECONDS_BETWEEN_LOOKS = 5
 MAINS = {"kedro": "kedro.framework.cli.cli:main", "dask": "dask.__main__:main"}
 # What Python and its tests change, and a new process would not have.
 SIGNALS = {
@@ -82,7 +84,12 @@ def serve(path):
     server.bind(path)
     server.listen()
     print("ready", flush=True)
+    tests = os.getppid()
     while True:
+        # Tests that were killed do not say that they end.
+        while not select.select([server], [], [], SECONDS_BETWEEN_LOOKS)[0]:
+            if os.getppid() != tests:
+                return
         connection, _ = server.accept()
         message, outputs, _, _ = socket.recv_fds(connection, 1_000_000, 2)
         request = json.loads(message)

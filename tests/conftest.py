@@ -17,9 +17,10 @@ import numpy as np
 import psutil
 import pytest
 from broken_runs import wait_until, with_datasets
-from commands import REPOSITORY, Command, CommandServer
+from commands import CommandServer
 from filelock import FileLock
-from scipy.io import loadmat, savemat
+from projects import Project
+from scipy.io import loadmat
 
 
 @pytest.fixture(scope="session")
@@ -51,48 +52,6 @@ def samples() -> tuple[np.ndarray, np.ndarray]:
     logical_labels = (scores >= np.sort(scores, axis=1)[:, -2:-1]).astype(float)
     logical_labels[::3] = scores[::3] >= scores[::3].max(axis=1, keepdims=True)
     return features, logical_labels
-
-
-class Project:
-    """A copy of the Kedro project in a folder of its own."""
-
-    def __init__(self, folder: Path, commands: CommandServer) -> None:
-        self.folder, self.commands = folder, commands
-
-    def lay_out(self) -> None:
-        """Write what a clone of the repository has."""
-        for name in ("conf", "notebooks"):
-            shutil.copytree(
-                REPOSITORY / name, self.folder / name, ignore=shutil.ignore_patterns("local")
-            )
-        for name in ("pyproject.toml", ".telemetry"):
-            shutil.copy(REPOSITORY / name, self.folder)
-        for name in ("conf/local", "data/01_raw", "src"):
-            (self.folder / name).mkdir(parents=True)
-
-    def start(self, *arguments: str, **environment: str) -> Command:
-        """Start the kedro command in the project."""
-        return self.commands.start("kedro", *arguments, folder=self.folder, **environment)
-
-    def kedro(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
-        """Run the kedro command in the project."""
-        return self.commands.run("kedro", *arguments, folder=self.folder, **environment)
-
-    def run(self, pipeline: str = "conle", **parameters: object) -> subprocess.CompletedProcess:
-        """`kedro run` with a short training unless told otherwise."""
-        short = {"conle.steps": 20, "repeats": 1, "folds": 3}
-        given = ",".join(f"{name}={value}" for name, value in (short | parameters).items())
-        return self.kedro("run", "--pipelines", pipeline, "--params", given)
-
-    def write_raw(self, name: str, features: np.ndarray, labels: np.ndarray, **more) -> Path:
-        """Put a dataset into the raw folder."""
-        path = self.folder / "data" / "01_raw" / f"{name}.mat"
-        savemat(path, {"features": features, "labels": labels, **more})
-        return path
-
-    def newest(self, artifact: str) -> Path:
-        """The file of the last version of an artifact under data/."""
-        return max((self.folder / "data" / artifact).glob("*/*"))
 
 
 @pytest.fixture(scope="session")

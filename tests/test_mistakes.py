@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from broken_runs import statuses
-from conftest import Project
 from matlab_7_3 import write_hdf5
+from projects import Project
 from scipy.io import savemat
 
 FEATURES = np.random.default_rng(0).normal(size=(20, 3))

@@ -75,6 +75,8 @@ def test_what_a_run_writes_is_found_the_newest_first(artifacts):
         # Nothing is known of processes on other hosts.
         ("elsewhere_1_1.00", None, False),
     ],
+    # Each test worker is another process.
+    ids=["broken off", "done", "failed cell", "at work", "failed cell of this one", "elsewhere"],
 )
 def test_a_run_can_be_resumed_if_nobody_works_on_it(process, outcome, resumable):
     assert RecordedRun("v1", record(process=process), outcome).resumable is resumable

@@ -1,0 +1,51 @@
+"""Kedro projects in folders of their own."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+from commands import REPOSITORY, Command, CommandServer
+from scipy.io import savemat
+
+
+class Project:
+    """A copy of the Kedro project in a folder of its own."""
+
+    def __init__(self, folder: Path, commands: CommandServer) -> None:
+        self.folder, self.commands = folder, commands
+
+    def lay_out(self) -> None:
+        """Write what a clone of the repository has."""
+        for name in ("conf", "notebooks"):
+            shutil.copytree(
+                REPOSITORY / name, self.folder / name, ignore=shutil.ignore_patterns("local")
+            )
+        for name in ("pyproject.toml", ".telemetry"):
+            shutil.copy(REPOSITORY / name, self.folder)
+        for name in ("conf/local", "data/01_raw", "src"):
+            (self.folder / name).mkdir(parents=True)
+
+    def start(self, *arguments: str, **environment: str) -> Command:
+        """Start the kedro command in the project."""
+        return self.commands.start("kedro", *arguments, folder=self.folder, **environment)
+
+    def kedro(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+        """Run the kedro command in the project."""
+        return self.commands.run("kedro", *arguments, folder=self.folder, **environment)
+
+    def run(self, pipeline: str = "conle", **parameters: object) -> subprocess.CompletedProcess:
+        """`kedro run` with a short training unless told otherwise."""
+        short = {"conle.steps": 20, "repeats": 1, "folds": 3}
+        given = ",".join(f"{name}={value}" for name, value in (short | parameters).items())
+        return self.kedro("run", "--pipelines", pipeline, "--params", given)
+
+    def write_raw(self, name: str, features: np.ndarray, labels: np.ndarray, **more) -> Path:
+        """Put a dataset into the raw folder."""
+        path = self.folder / "data" / "01_raw" / f"{name}.mat"
+        savemat(path, {"features": features, "labels": labels, **more})
+        return path
+
+    def newest(self, artifact: str) -> Path:
+        """The file of the last version of an artifact under data/."""
+        return max((self.folder / "data" / artifact).glob("*/*"))

@@ -55,10 +55,10 @@ def test_a_variant_shares_the_block_of_its_method():
 @pytest.mark.parametrize(
     ("method", "block", "message"),
     [
-        ("conle", 3, r"conle: conle must be a block of hyperparameters, not 3"),
-        ("conle_h", "x", r"conle_h: conle must be a block of hyperparameters, not 'x'"),
-        ("conle", {"step": 3}, r"conle: conle has no hyperparameter 'step'; did you mean 'steps'"),
-        ("km", {"delta": -1.0}, r"km: KM: delta must be greater than .*, not -1.0"),
+        ("conle", 3, r"conle must be a block of hyperparameters, not 3"),
+        ("conle_h", "x", r"conle must be a block of hyperparameters, not 'x'"),
+        ("conle", {"step": 3}, r"conle has no hyperparameter 'step'; did you mean 'steps'"),
+        ("km", {"delta": -1.0}, r"KM: delta must be greater than .*, not -1.0"),
     ],
 )
 def test_wrong_blocks_end_in_one_message(method, block, message):

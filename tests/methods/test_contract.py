@@ -46,7 +46,16 @@ EXTREMES = {
 }
 
 pytestmark = [
-    pytest.mark.parametrize("name", METHODS),
+    pytest.mark.parametrize(
+        "name",
+        [
+            # Variants of a class differ in hyperparameters alone.
+            pytest.param(name, marks=pytest.mark.slow)
+            if method.role in ("ablation", "floor")
+            else name
+            for name, method in METHODS.items()
+        ],
+    ),
     pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far"),
 ]
 

@@ -19,7 +19,7 @@ def recovery(datasets, methods):
     return pd.DataFrame(rows, columns=["dataset", "method", "fitted_on", "measure", "rank"])
 
 
-@pytest.mark.parametrize("datasets", [1, 12])
+@pytest.mark.parametrize("datasets", [1, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("methods", [2, len(METHODS)])
 def test_ranks_can_be_read_for_any_number_of_datasets_and_methods(datasets, methods):
     figure = rank_map(recovery(datasets, list(METHODS)[:methods]))
@@ -52,7 +52,7 @@ def test_every_method_of_bars_is_in_the_legend(datasets, methods):
         assert whole.x0 <= box.x0 < box.x1 <= whole.x1
 
 
-@pytest.mark.parametrize("datasets", [1, 12])
+@pytest.mark.parametrize("datasets", [1, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("methods", [1, len(METHODS)])
 def test_costs_can_be_read(datasets, methods):
     cost = pd.DataFrame(

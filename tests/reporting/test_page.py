@@ -117,7 +117,10 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
     }
 
 
-@pytest.mark.parametrize("datasets", [[], ["SJAFFE"], ["SJAFFE", "Movie", "Yeast_dtt"]])
+@pytest.mark.parametrize(
+    "datasets",
+    [[], ["SJAFFE"], pytest.param(["SJAFFE", "Movie", "Yeast_dtt"], marks=pytest.mark.slow)],
+)
 def test_page_is_sound_and_needs_nothing_but_itself(datasets):
     page = Page(render_page(**inputs(datasets)))
     targets = {reference[1:] for reference in page.references if reference.startswith("#")}

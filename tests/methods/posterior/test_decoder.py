@@ -92,6 +92,7 @@ def test_the_first_independent_chain_is_the_one_of_a_fit(simulated):
         )
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_threads(simulated):
     features, _, logical_labels = simulated
     rows = np.arange(300)

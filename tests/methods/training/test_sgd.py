@@ -25,6 +25,7 @@ def test_steps_are_those_of_torch(momentum):
     assert not torch.equal(followed[0], torch.cat([own.ravel() for own in start]))
 
 
+@pytest.mark.slow
 def test_training_imports_no_compiler():
     """It takes a second, and no method compiles anything."""
     script = (

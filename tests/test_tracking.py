@@ -149,6 +149,16 @@ def test_a_cell_has_a_run_with_its_parameters(client, parent, hook):
     assert parameters.items() <= child.data.params.items()
 
 
+def test_a_cell_whose_cost_was_saved_and_not_logged(client, parent, hook):
+    """The run was killed between the two; resumed, it scores what is there."""
+    *_, save = hook
+    save("Toy.conle.scores", pd.DataFrame({"measure": ["clark"], "value": [0.1]}))
+    child = child_of(client, parent)
+    assert child.data.metrics == {"clark": 0.1}
+    assert child.info.status == "FINISHED"
+    assert child.info.end_time >= child.info.start_time
+
+
 def test_numbers_of_a_cell(client, parent, hook):
     *_, save = hook
     save("Toy.conle.cost", {"seconds": 2.0, "peak_memory_mib": 3.0})

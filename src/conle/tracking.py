@@ -198,9 +198,11 @@ class ExperimentTracking:
                 [(name, value, 0) for name, value in values.mean().items()]
                 + [(f"{name}_std", value, 0) for name, value in values.std().dropna().items()],
             )
-            # Scores come when all methods are through: the run ends when its method did.
+            # Scores come when all methods are through: the run ends when its method did. A run
+            # that was killed before it logged the cost ends now.
             run = client.get_run(run_id)
-            end_time = run.info.start_time + int(1000 * run.data.metrics["seconds"])
+            seconds = run.data.metrics.get("seconds")
+            end_time = None if seconds is None else run.info.start_time + int(1000 * seconds)
             client.set_terminated(run_id, "FINISHED", end_time)
 
     def _log_file(self, run_id: str, dataset_name: str, folder: str) -> None:

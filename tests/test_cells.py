@@ -45,7 +45,7 @@ def test_a_variant_shares_the_block_of_its_method():
     assert cell.block_name == "conle"
     assert cell.block["use_contrastive_loss"] is False
     assert cell.make_enhancer().use_contrastive_loss is False
-    # What defines the variant cannot be varied.
+    # The hyperparameters that define a variant cannot be varied.
     cell = make_cell(
         parameters_with(device="cpu"), "Toy", "conle_h", None, {"use_contrastive_loss": True}
     )

@@ -20,7 +20,7 @@ from conle.run import SessionStore
 
 
 def wrapped(error):
-    """As Kedro wraps what a dataset raises."""
+    """Wrap an error in the way in which Kedro wraps an error of a dataset."""
     outer = DatasetError("Failed while saving data")
     outer.__cause__ = error
     return outer
@@ -32,7 +32,7 @@ def wrapped(error):
         (DataError("row 3"), "row 3"),
         (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
         (PermissionError(errno.EACCES, "Permission denied", "a.csv"), "Permission denied: 'a.csv'"),
-        # As of S3.
+        # An error of S3 has no errno.
         (PermissionError("Access Denied"), "Access Denied"),
         (EndpointConnectionError(endpoint_url="http://x"), "connect to the endpoint URL"),
         (SafetensorError("I/O error: No space left"), "No space left"),

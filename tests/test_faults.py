@@ -1,4 +1,4 @@
-"""What can happen in an hour: processes are killed, disks fill up, servers die, methods fail."""
+"""Faults in the middle of a run: killed processes, full disks, dead servers, failing methods."""
 
 import random
 import signal
@@ -83,7 +83,7 @@ def test_a_run_that_is_killed_can_be_resumed(several, unbroken, sent):
     status, finished = killed_and_resumed(several, 30, sent, unbroken)
     assert status != 0
     assert 0 < finished < CELLS
-    # It has gone on under the same name.
+    # The resumed run keeps its version.
     assert len(list((several.folder / "data/08_reporting").glob("results.parquet/*"))) == 1
     assert len(statuses(several)) == 1 + CELLS
 
@@ -111,7 +111,7 @@ def broken_off(project):
 
 def test_a_run_that_differs_is_not_resumed(several):
     output = broken_off(several)
-    # As on a full or read-only disk: the error of the system is shown, without a traceback.
+    # The error of the system is shown without a traceback, as for a full or read-only disk.
     assert "A file cannot be written or read" in output
     assert "the same command with --resume goes on from there" in output
     assert "Traceback" not in output

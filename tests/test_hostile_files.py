@@ -86,7 +86,7 @@ def test_pickled_objects_in_a_matlab_file(trap, tmp_path):
 
 
 def test_an_extension_type_with_a_pickle_in_a_parquet_file(trap, tmp_path):
-    """What pyarrow unpickled before version 14."""
+    """Versions of pyarrow before 14 unpickled this type."""
     field = pyarrow.field(
         "x",
         pyarrow.int64(),

@@ -195,7 +195,7 @@ def toy(tmp_path):
                 [f"{name}.lp.recovered", f"{name}.lp.cost"],
                 name=f"recover_{name}",
             ),
-            # It has no file, as long as nobody needs it.
+            # This output stays in memory and has no file.
             Node(lambda rows: rows, f"{name}.lp.recovered", f"{name}.lp.sorted"),
             Node(lambda rows: rows, f"{name}.lp.sorted", f"{name}.lp.scores"),
         ]
@@ -250,7 +250,7 @@ def test_the_version_of_an_output_is_removed(toy, tmp_path):
 
 
 def test_files_without_versions_are_not_removed(tmp_path):
-    """They are the user's."""
+    """Such files belong to the user."""
     catalog = DataCatalog({"Toy.raw": TextDataset(filepath=str(tmp_path / "Toy.mat"))})
     catalog.save("Toy.raw", "text")
     run.remove_output(catalog, "Toy.raw")

@@ -119,7 +119,7 @@ class Cluster:
             for process in self.processes
             if process is not self.scheduler and process.poll() is None
             for child in psutil.Process(process.pid).children(recursive=True)
-            # What they call themselves depends on whether setproctitle is installed.
+            # Names of processes depend on whether setproctitle is installed.
             if "resource_tracker" not in " ".join(child.cmdline())
         ]
 
@@ -308,7 +308,7 @@ def test_a_scheduler_that_is_lost(several, sequential, cluster):
 @pytest.mark.slow
 def test_a_cell_that_kills_every_worker_leaves_the_others(several, cluster):
     configure(several, address=cluster.address)
-    # It has saved some of its outputs each time.
+    # The cell saves one of its outputs before each death.
     cluster.start_workers(MORTAL_NODES="One.conle.recover", MORTAL_MOMENT="always")
     code, output = finish(several, ONE_THREAD, DASK)
     assert code == 1

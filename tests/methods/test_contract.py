@@ -1,4 +1,4 @@
-"""What every method must satisfy. A new method in the registry runs through all of it."""
+"""Tests that every method must pass. A new method in the registry runs through all of them."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from conle.methods.registry import FLOORS, METHODS, POSTERIORS, make_enhancer
 
 DECODERS = {*POSTERIORS, *FLOORS}
 
-# What these draw at random at their start has an order of labels, or of samples.
+# These methods draw random numbers at their start in the order of the labels, or of the samples.
 FOLLOW_THE_ORDER_OF_LABELS = {
     "conle",
     "conle_h",

@@ -68,7 +68,7 @@ def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
 
 
 def dropped(rate, counts, units):
-    """What becomes of ones in folds of their own seeds and numbers of samples, by the seed."""
+    """Apply dropout to ones in folds with different seeds and sizes; return outputs by seed."""
     generators = [torch.Generator().manual_seed(seed) for seed in counts]
     dropout = Dropout(rate, generators, list(counts.values()), 4001, torch.device("cpu"))
     x = torch.ones(len(counts), 4001, units, requires_grad=True)

@@ -106,7 +106,7 @@ def test_held_out_draws(tables, floor):
 
 
 def test_chains_that_start_apart_with_a_floor_do_not_meet(tables):
-    """What `degree_floor` is documented for: the level is hardly forgotten."""
+    """With a floor, the sampler hardly forgets its start level, as `degree_floor` documents."""
     diagnostics, *_ = draw(*tables, floor=1.0)
     medians = diagnostics.groupby("start_levels")["r_hat"].median()
     assert medians["different"] > medians["one"]

@@ -208,7 +208,7 @@ def test_geweke_joint_test():
     for name, values in statistics_of(present).items():
         p_value = ks_2samp(values.numpy(), expected[name].numpy()).pvalue
         assert p_value > 1e-3, name
-    # And lambda against its closed form.
+    # The distribution of lambda has a closed form.
     assert kstest(present.precision.numpy(), "gamma", args=(0.5, 0, 2)).pvalue > 1e-3
 
 

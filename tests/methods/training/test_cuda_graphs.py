@@ -61,7 +61,7 @@ def test_a_processor_gets_the_batches_as_they_are():
 
 
 def test_a_gpu_gets_the_same_batches_many_at_a_time(monkeypatch):
-    """But for the transfers, which need a GPU."""
+    """The transfers themselves need a GPU and are replaced."""
     moved = []
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
     monkeypatch.setattr(

@@ -9,7 +9,7 @@ from torch.optim.sgd import sgd
 
 
 class Optimizer(Protocol):
-    """What a training step needs of an optimiser."""
+    """The methods of an optimiser that a training step calls."""
 
     def zero_grad(self) -> None:
         """Forget the gradients."""

@@ -82,7 +82,7 @@ def command(monkeypatch):
     monkeypatch.setattr(cli, "print_last_words", last_words)
     monkeypatch.setattr(cli, "close_tracking", calls.closed.append)
     monkeypatch.setattr(cli, "resume_version", lambda options: True)
-    # This process goes on.
+    # The process of the tests must not freeze its objects.
     monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
     monkeypatch.setattr(atexit, "register", lambda _: None)
     calls.run = lambda *arguments: CliRunner().invoke(cli.run, arguments)
@@ -123,7 +123,7 @@ def test_options_of_the_project_become_parameters(command, arguments, parameters
 @pytest.mark.parametrize(
     ("error", "closed", "last_words"),
     [
-        # Its hooks have closed all, and the others are done.
+        # The hooks have closed all MLflow runs, and the other cells are done.
         (FailedCellsError("1 of 2 cells have failed"), [], 1),
         (DataError("row 3"), ["FAILED"], 0),
         (wrapped(OSError(errno.ENOSPC, "No space left on device")), ["FAILED"], 0),

@@ -38,7 +38,7 @@ def test_loss_is_the_weighted_sum_of_its_terms(samples):
 
 
 def test_first_prior_loss_is_the_divergence_of_torch(samples):
-    """From the weights before any step: the first step's loss, without dropout."""
+    """The loss of the first step is computed from the initial weights, without dropout."""
     features, logical_labels = samples
     settings = {"epochs": 1, "dropout": 0.0, "learning_rate": 1e-30, "device": "cpu"}
     enhancer = LEVIMLP(**settings).fit(features, logical_labels)
@@ -86,7 +86,7 @@ def test_dropout_keeps_the_mean_and_its_share(rate, units):
     for y in together.values():
         assert (y == 0).float().mean().item() == pytest.approx(rate, abs=0.015)
         assert y.mean().item() == pytest.approx(1.0, abs=0.05)
-        # No unit and no place in a number drawn is another's.
+        # Units, and the parts of a drawn number, are independent.
         assert y.mean(dim=0).numpy() == pytest.approx(1.0, abs=0.1)
         assert y[y > 0].numpy() == pytest.approx(1 / (1 - rate))
     assert torch.equal(dropped(rate, {1: 3001}, units)[1], together[1])

@@ -19,7 +19,7 @@ class Optimizer(Protocol):
 
 
 class SGD:
-    """The steps of `torch.optim.SGD`, by torch's functional form of them.
+    """Do the steps of `torch.optim.SGD` with torch's functional form.
 
     That class imports torch's compiler when it is made, which takes a second.
 

@@ -1,4 +1,4 @@
-"""Runs that something happens to, and what is left of them."""
+"""Helpers for tests that interrupt runs and check the files that are left."""
 
 import re
 import sqlite3
@@ -34,7 +34,7 @@ def start(project, parameters, *options, pipeline="conle", **environment):
 
 
 def ended(command):
-    """Exit status and output of a command when it has ended."""
+    """Wait for a command; return its exit status and its output."""
     status = command.wait()
     return status, "".join(command.output())
 
@@ -44,7 +44,7 @@ def finish(project, parameters, *options, **more):
 
 
 def wait_until(true, command=None):
-    """Wait for something to come true; a command that ends before is a failure."""
+    """Wait until a condition is true; a command that ends earlier is a failure."""
     until = time.monotonic() + GENEROUS
     while not true():
         assert time.monotonic() < until
@@ -79,7 +79,7 @@ def results(project):
 
 
 def finished_cells(project):
-    """Cells whose outputs of the recovery are all there, in the newest version."""
+    """Cells whose recovery has left all of its outputs, in any version."""
     data = project.folder / "data"
     finished = set()
     for cell in ALL_CELLS:
@@ -94,7 +94,7 @@ def finished_cells(project):
 
 
 def cells_recovered(output):
-    """Cells that a run has recovered, by what it logs."""
+    """Cells that a run has recovered, read from its output."""
     return set(re.findall(r"Completed (?:node: )?(\S+)\.recover\b", output))
 
 

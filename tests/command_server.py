@@ -32,7 +32,7 @@ MODULES = (
 )
 SECONDS_BETWEEN_LOOKS = 5
 MAINS = {"kedro": "kedro.framework.cli.cli:main", "dask": "dask.__main__:main"}
-# What Python and its tests change, and a new process would not have.
+# Signal handlers of a new process, which Python and this server change.
 SIGNALS = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
@@ -51,7 +51,7 @@ def run(arguments, folder, environment, outputs):
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    # Dask has read its part of the environment when it was imported.
+    # Dask read its variables when it was imported, in another environment.
     dask.config.refresh()
     initialize_logging(dask.config.config)
     sys.argv = arguments
@@ -60,10 +60,12 @@ def run(arguments, folder, environment, outputs):
 
 
 def look_after(connection, request, outputs):
-    """Say which process runs the command, and in the end its exit status; returns in the command.
+    """Fork a process for the command; send its id at once, and its exit status at its end.
+
+    Only the forked process returns, to run the command; the other one exits.
 
     Returns:
-        Whether this is the process of the command.
+        True.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     command = os.fork()
@@ -78,7 +80,7 @@ def look_after(connection, request, outputs):
 def serve(path):
     for name in MODULES:
         importlib.import_module(name)
-    # Finished processes that look after commands are nobody's to wait for.
+    # The kernel removes finished processes that look after commands: the server does not wait.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
@@ -86,7 +88,7 @@ def serve(path):
     print("ready", flush=True)
     tests = os.getppid()
     while True:
-        # Tests that were killed do not say that they end.
+        # Killed tests send no request to end.
         while not select.select([server], [], [], SECONDS_BETWEEN_LOOKS)[0]:
             if os.getppid() != tests:
                 return

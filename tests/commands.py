@@ -1,4 +1,4 @@
-"""Commands as processes of their own that start at once."""
+"""Start commands as processes of their own, without the time that imports take."""
 
 import contextlib
 import json
@@ -12,17 +12,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 REPOSITORY = Path(__file__).parents[1]
-# Only a process that hangs meets it.
+# A timeout in seconds that only a hanging process reaches.
 GENEROUS = 900
 # Test workers share the cores.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 class Command:
-    """A process that was started by a `CommandServer`; as `subprocess.Popen`.
+    """A process that a `CommandServer` has started, with the methods of `subprocess.Popen`.
 
     Attributes:
-        pid: of the process, which leads a process group.
+        pid: id of the process, which leads a process group.
         returncode: exit status, negative for a signal; None as long as it runs.
     """
 
@@ -51,7 +51,7 @@ class Command:
         self.send_signal(signal.SIGKILL)
 
     def output(self):
-        """What it has written so far to stdout and stderr."""
+        """The text that the process has written so far to stdout and stderr."""
         return tuple(path.read_text(encoding="utf-8", errors="replace") for path in self._outputs)
 
 
@@ -64,7 +64,7 @@ class CommandServer:
         self._started = 0
         self._process = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("command_server.py"), self._address],
-            # Kedro takes the configuration of logs from here.
+            # Kedro reads the configuration of logs from this folder.
             cwd=REPOSITORY,
             env=os.environ | ONE_THREAD,
             stdout=subprocess.PIPE,

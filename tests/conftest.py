@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Test workers share the cores: their threads would wait for each other. Set before NumPy is there.
+# Test workers share the cores: their threads would wait for each other. NumPy reads these variables
+# when it is imported.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import fsspec
@@ -34,7 +35,7 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="session")
 def load_real(real_data):
-    """Features and label distributions of a benchmark dataset, as read."""
+    """Loads features and label distributions of a benchmark dataset, as the file holds them."""
 
     def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         variables = loadmat(real_data / f"{name}.mat")
@@ -89,7 +90,7 @@ def shared_folder(tmp_path_factory, worker_id) -> Path:
 
 @pytest.fixture(scope="session")
 def tracking_database(shared_folder) -> Path:
-    """MLflow's database without a run: making its tables takes a second."""
+    """MLflow's database without a run. Projects copy it: making its tables takes a second."""
     import mlflow
 
     path = shared_folder / "mlflow.db"
@@ -105,8 +106,8 @@ def shared_project(
 ) -> Callable[..., tuple[Project, subprocess.CompletedProcess]]:
     """Makes a project that all test workers share; tests must not change what it holds.
 
-    The first worker that asks for it fills it by a function of the project, which returns the
-    finished command; the others wait and get the same.
+    The first worker that asks for a project fills it with `fill`, which returns the finished
+    command; the other workers wait and get the same.
     """
 
     def share(name: str, fill: Callable[[Project], subprocess.CompletedProcess]):
@@ -144,7 +145,7 @@ def toy_datasets():
 
 @pytest.fixture
 def tracked_at() -> Iterator[Callable[[str], None]]:
-    """What tells MLflow where runs of this process are tracked, until the test has ended."""
+    """Sets the address at which MLflow tracks runs of this process, until the test has ended."""
     import mlflow
 
     yield mlflow.set_tracking_uri
@@ -153,7 +154,7 @@ def tracked_at() -> Iterator[Callable[[str], None]]:
 
 @pytest.fixture(scope="session")
 def object_store() -> Iterator[dict[str, str]]:
-    """The environment in which a server of moto is Amazon's S3, with a bucket named bucket."""
+    """Environment variables that direct S3 clients to a moto server with a bucket named bucket."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,10 +1,14 @@
 """A preload of Dask workers: nodes kill their worker once.
 
-The environment says which and when: `MORTAL_NODES`, a regular expression of kinds of nodes;
-`MORTAL_MOMENT`, "before" the node, "unsaved" after it, "half" saved, or "always" when it is half
-saved (then `MORTAL_NODES` is of whole names). `MORTAL_VERSION` is a version of NumPy that is not
-installed. In the folder `MORTAL_FOLDER` there is a
-file for each kind that did so, and a line for each node that was begun.
+Environment variables choose the nodes and the moment:
+
+- `MORTAL_NODES` is a regular expression for the last part of a node's name. With the moment
+  "always" it is for the whole name.
+- `MORTAL_MOMENT` is "before" (the node runs), "unsaved" (it has run, no output is saved), "half"
+  (one output is saved) or "always" (as "half", but each time).
+- `MORTAL_VERSION` is a version of NumPy that the worker reports instead of the installed one.
+- `MORTAL_FOLDER` gets an empty file for each kind of node and moment that killed a worker, and a
+  file `begun` with a line for each node that was begun.
 """
 
 import os

@@ -16,7 +16,7 @@ class Project:
         self.folder, self.commands = folder, commands
 
     def lay_out(self) -> None:
-        """Write what a clone of the repository has."""
+        """Write the files of the repository that a command needs."""
         for name in ("conf", "notebooks"):
             shutil.copytree(
                 REPOSITORY / name, self.folder / name, ignore=shutil.ignore_patterns("local")
@@ -35,7 +35,7 @@ class Project:
         return self.commands.run("kedro", *arguments, folder=self.folder, **environment)
 
     def run(self, pipeline: str = "conle", **parameters: object) -> subprocess.CompletedProcess:
-        """`kedro run` with a short training unless told otherwise."""
+        """Run a pipeline, with a short training by default."""
         short = {"conle.steps": 20, "repeats": 1, "folds": 3}
         given = ",".join(f"{name}={value}" for name, value in (short | parameters).items())
         return self.kedro("run", "--pipelines", pipeline, "--params", given)

@@ -36,7 +36,7 @@ def test_a_cell_of_varied_hyperparameters_has_a_name_of_its_own():
     assert cell.namespace == "Toy.conle_lambda1_0p1"
     assert cell.title == "Toy conle_lambda1_0p1"
     assert cell.make_enhancer().lambda1 == 0.1
-    # The parameters of the run are as they were.
+    # The parameters of the run have not changed.
     assert parameters["conle"]["lambda1"] == 0.5
 
 
@@ -45,7 +45,7 @@ def test_a_variant_shares_the_block_of_its_method():
     assert cell.block_name == "conle"
     assert cell.block["use_contrastive_loss"] is False
     assert cell.make_enhancer().use_contrastive_loss is False
-    # What defines the variant cannot be varied.
+    # The hyperparameters that define a variant cannot be varied.
     cell = make_cell(
         parameters_with(device="cpu"), "Toy", "conle_h", None, {"use_contrastive_loss": True}
     )
@@ -82,7 +82,7 @@ def test_a_bound_function_keeps_its_name():
     assert bound(2) == "Toy uniform 4"
     assert bound.cell is cell
     node = Node(bound, "a", "b", name="run", namespace="Toy")
-    # Kedro shows the function where a node has no name.
+    # Kedro shows the name of the function if a node has no name.
     assert str(Node(bound, "a", "b")).startswith("double(")
     assert node.func.__name__ == "double"
     assert node.func.cell is cell

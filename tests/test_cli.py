@@ -20,7 +20,7 @@ from conle.run import SessionStore
 
 
 def wrapped(error):
-    """As Kedro wraps what a dataset raises."""
+    """Wrap an error in the way in which Kedro wraps an error of a dataset."""
     outer = DatasetError("Failed while saving data")
     outer.__cause__ = error
     return outer
@@ -32,7 +32,7 @@ def wrapped(error):
         (DataError("row 3"), "row 3"),
         (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
         (PermissionError(errno.EACCES, "Permission denied", "a.csv"), "Permission denied: 'a.csv'"),
-        # As of S3.
+        # An error of S3 has no errno.
         (PermissionError("Access Denied"), "Access Denied"),
         (EndpointConnectionError(endpoint_url="http://x"), "connect to the endpoint URL"),
         (SafetensorError("I/O error: No space left"), "No space left"),
@@ -82,7 +82,7 @@ def command(monkeypatch):
     monkeypatch.setattr(cli, "print_last_words", last_words)
     monkeypatch.setattr(cli, "close_tracking", calls.closed.append)
     monkeypatch.setattr(cli, "resume_version", lambda options: True)
-    # This process goes on.
+    # The process of the tests must not freeze its objects.
     monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
     monkeypatch.setattr(atexit, "register", lambda _: None)
     calls.run = lambda *arguments: CliRunner().invoke(cli.run, arguments)
@@ -123,7 +123,7 @@ def test_options_of_the_project_become_parameters(command, arguments, parameters
 @pytest.mark.parametrize(
     ("error", "closed", "last_words"),
     [
-        # Its hooks have closed all, and the others are done.
+        # The hooks have closed all MLflow runs, and the other cells are done.
         (FailedCellsError("1 of 2 cells have failed"), [], 1),
         (DataError("row 3"), ["FAILED"], 0),
         (wrapped(OSError(errno.ENOSPC, "No space left on device")), ["FAILED"], 0),

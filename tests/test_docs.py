@@ -51,7 +51,7 @@ def test_files_they_name_are_there(page):
     for path in re.findall(r"\]\(([^)#:]+)\)", text):
         assert ((ROOT / page).parent / path).exists(), path
     for path in re.findall(r"`((?:conf|src|tests|benchmarks|notebooks)/[^`* ]*)`", text):
-        # What is in conf/local is the user's to write.
+        # The user writes the files in conf/local.
         assert path.startswith("conf/local/") or (ROOT / path).exists(), path
 
 

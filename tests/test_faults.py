@@ -1,4 +1,4 @@
-"""What can happen in an hour: processes are killed, disks fill up, servers die, methods fail."""
+"""Faults in the middle of a run: killed processes, full disks, dead servers, failing methods."""
 
 import random
 import signal
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX sig
 
 @pytest.fixture(scope="module")
 def unbroken(shared_project, toy_datasets):
-    """The results of a run that nothing has happened to."""
+    """The results of a run without a fault."""
 
     def fill(project):
         return with_datasets(project, toy_datasets).run(datasets="One+Two", **STEPS)
@@ -48,7 +48,7 @@ def unbroken(shared_project, toy_datasets):
 
 
 def killed_and_resumed(project, files, sent, unbroken):
-    """Kill a run that has written so many files; resume it: no finished cell is done again."""
+    """Kill a run after some number of files, and resume it; no finished cell is done again."""
     command = start(project, SEVERAL)
     data = project.folder / "data"
     wait_until(
@@ -83,7 +83,7 @@ def test_a_run_that_is_killed_can_be_resumed(several, unbroken, sent):
     status, finished = killed_and_resumed(several, 30, sent, unbroken)
     assert status != 0
     assert 0 < finished < CELLS
-    # It has gone on under the same name.
+    # The resumed run keeps its version.
     assert len(list((several.folder / "data/08_reporting").glob("results.parquet/*"))) == 1
     assert len(statuses(several)) == 1 + CELLS
 
@@ -99,7 +99,7 @@ def test_twenty_random_moments(new_project, toy_datasets, unbroken):
 
 
 def broken_off(project):
-    """Break a run off: a file is in the way of a folder."""
+    """Run with a file in the place of a folder, so that the run ends early."""
     blocked = project.folder / "data" / "07_model_output" / "Two"
     blocked.mkdir(parents=True)
     (blocked / "uniform").write_text("in the way")
@@ -111,7 +111,7 @@ def broken_off(project):
 
 def test_a_run_that_differs_is_not_resumed(several):
     output = broken_off(several)
-    # As on a full or read-only disk: the error of the system is shown, without a traceback.
+    # The error of the system is shown without a traceback, as for a full or read-only disk.
     assert "A file cannot be written or read" in output
     assert "the same command with --resume goes on from there" in output
     assert "Traceback" not in output
@@ -185,7 +185,7 @@ def test_what_has_failed_is_in_the_report_and_is_tried_again(several):
     missing = pd.read_csv(several.newest("08_reporting/report/missing.csv"))
     reasons = missing.set_index(["dataset", "method"])["reason"]
     assert reasons["One", "conle"].startswith("failed: ConLE diverged")
-    # The same again fails again, and no other cell is recovered.
+    # The same command fails again, and recovers no other cell.
     code, output = finish(several, FAILING, "--resume")
     assert code == 1
     assert cells_recovered(output) == {"One.conle", "Two.conle"}
@@ -196,7 +196,7 @@ def test_what_has_failed_is_in_the_report_and_is_tried_again(several):
 @pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["convergence", "sensitivity"])
 def test_every_training_that_fails_is_said(several, pipeline):
-    """With nothing left to show, the run ends in that message."""
+    """If no training succeeds, the message of the run says so."""
     given = (
         "repeats=1,folds=3,conle.learning_rate=1e30,convergence.epochs=2,sensitivity.steps=20,"
         "convergence.datasets=One+Two,sensitivity.datasets=One"
@@ -250,7 +250,7 @@ def test_an_mlflow_server_that_is_down(several):
 
 @pytest.mark.slow
 def test_a_database_that_is_locked_for_a_while(several, unbroken):
-    """Longer than SQLite waits by itself: five seconds."""
+    """The lock lasts longer than the five seconds that SQLite waits by default."""
     assert finish(several, f"{SEVERAL},seed=1")[0] == 0
     path = several.folder / "mlflow.db"
     database = sqlite3.connect(path, timeout=GENEROUS)
@@ -260,7 +260,7 @@ def test_a_database_that_is_locked_for_a_while(several, unbroken):
     wait_until(lambda: str(path) in {file.path for file in process.open_files()}, command)
     time.sleep(7)
     database.rollback()
-    # Once more in the middle.
+    # The database is locked once more in the middle of the run.
     wait_until(lambda: statuses(several).count("FINISHED") > 1 + CELLS, command)
     database.execute("begin exclusive")
     time.sleep(7)

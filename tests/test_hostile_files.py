@@ -86,7 +86,7 @@ def test_pickled_objects_in_a_matlab_file(trap, tmp_path):
 
 
 def test_an_extension_type_with_a_pickle_in_a_parquet_file(trap, tmp_path):
-    """What pyarrow unpickled before version 14."""
+    """Versions of pyarrow before 14 unpickled this type."""
     field = pyarrow.field(
         "x",
         pyarrow.int64(),
@@ -173,7 +173,7 @@ def small_file(request, tmp_path_factory):
 @example(position=1, value=0, length=10**6)
 @given(position=st.integers(0, 10**6), value=st.integers(0, 255), length=st.integers(0, 10**6))
 def test_damaged_bytes_end_in_a_message_or_in_distributions(small_file, position, value, length):
-    """Never in another error, in values that are none, or in half a file."""
+    """No damaged file causes another error, invalid values or a partial output."""
     content = bytearray(small_file.read_bytes())
     content[position % len(content)] = value
     damaged = small_file.with_name("damaged.mat")

@@ -59,7 +59,7 @@ def test_pin(dataset, tmp_path):
 
 
 def test_pin_after_another_version_was_loaded(dataset):
-    """Kedro keeps the version that it has found."""
+    """Kedro caches the version that it has found; pinning another one must win."""
     assert dataset.resolve_load_version() == "v2"
     kedro_internals.pin(dataset, "v1", "v1")
     assert dataset.resolve_load_version() == "v1"

@@ -59,7 +59,7 @@ def raw(features=FEATURES, labels=DISTRIBUTIONS, write=matlab, **more):
     return lambda path: write(path, features=features, labels=labels, **more)
 
 
-# By name of the dataset: how its file is written.
+# Functions that write the file of a dataset, by its name.
 GOOD_FILES = {
     "v5": raw(),
     "v7_3": raw(write=write_hdf5),
@@ -194,7 +194,7 @@ COMMANDS |= {
     name: (("run", "--pipelines=ingestion", f"--params=datasets={name}"), text)
     for name, (_, text) in BAD_FILES.items()
 }
-# One of each kind: the others are found in the same way.
+# One mistake of each kind; others are found in the same way.
 QUICK = {
     *("pipeline", "environment", "tag", "runner", "missing_files", "inputs"),
     *("datasets=SJAFE", "repeat=3", "seed=1.5", "conle.step=3", "conle.learning_rate=0"),

@@ -55,7 +55,7 @@ def test_the_papers_datasets(select, given):
 
 
 def test_a_dataset_of_the_users_own_may_be_named_in_every_run():
-    """Declared once, in the configuration, for the runs that take it."""
+    """The configuration declares the dataset once; runs without it accept the declaration."""
     named = PARAMETERS["predictive"] | {"without": ["Mine"], "repeats": 20}
     options = RunOptions.from_parameters(
         PARAMETERS | {"degree_floors": {"SJAFFE": 1, "Mine": 1}, "predictive": named}

@@ -17,7 +17,7 @@ from conle.preflight import Preflight, read_by_hooks, use_threads
 
 
 def check(tmp_path, pipeline=None, catalog=None, artifacts="data", runner="", **options):
-    """Check a run, as far as its nodes and files are concerned."""
+    """Run the checks of the nodes and files of a run."""
     hook = Preflight()
     hook._parameters = parameters_with(**options)
     hook._artifacts = artifacts if "://" in artifacts else str(tmp_path / artifacts)
@@ -63,7 +63,7 @@ def test_no_more_repeats_than_there_are(tmp_path, name):
     with pytest.raises(ParameterError, match=rf"{name}\.repeats \(3\) must not exceed repeats \(2"):
         check(tmp_path, pipeline, **changed)
     check(tmp_path, pipeline, **changed | {"repeats": 3})
-    # Another pipeline does not read it.
+    # Another pipeline does not read this input.
     check(tmp_path, **changed)
 
 
@@ -126,7 +126,7 @@ def test_the_number_of_threads():
             use_threads(2)
             assert torch.get_num_threads() == 2
             assert numbers() == {2}
-            # The libraries are left as they are.
+            # The settings of the libraries do not change.
             use_threads(None)
             assert torch.get_num_threads() == 2
             assert numbers() == {2}

@@ -14,7 +14,7 @@ ALL = ("SJAFFE", "SBU_3DFE", "Yeast_alpha", "Yeast_heat", "Yeast_spo5")
 
 @pytest.fixture(scope="module", params=[QUICK, pytest.param(ALL, marks=pytest.mark.slow)])
 def table(load_real, request):
-    """Published beside measured for every cell that is not suspect."""
+    """Published and measured values of every cell that is not suspect."""
     datasets = request.param
     folder = request.config.rootpath / "src" / "conle" / "published"
     published = pd.read_csv(folder / "table3_recovery.csv")
@@ -51,7 +51,7 @@ def cells_of(table, method, expected):
 
 
 def test_lp(table):
-    """All cells but the suspect ones."""
+    """All cells agree but the suspect ones."""
     cells = cells_of(table, "lp", (11, 28))
     allowed = cells["measure"].map(lambda name: 0.004 if name == "kl_divergence" else 0.003)
     assert cells[cells["off"] > allowed].empty
@@ -66,7 +66,7 @@ def test_km(table):
 
 
 def test_glle(table):
-    """All but cells of SJAFFE, and SBU-3DFE's divergence (its reversed one would be within)."""
+    """All cells agree but some of SJAFFE, and SBU-3DFE's divergence (the reversed one agrees)."""
     cells = cells_of(table, "glle", (12, 29))
     allowed = (0.03 * cells["published"]).clip(lower=0.004)
     off = cells[cells["off"] > allowed]

@@ -70,12 +70,12 @@ def test_what_a_run_writes_is_found_the_newest_first(artifacts):
         (DEAD, {"failed": {}}, False),
         (DEAD, {"failed": {"Toy conle": "too wide"}}, True),
         (this_process(), None, False),
-        # A notebook goes on after a run.
+        # The process of a notebook is alive after a run.
         (this_process(), {"failed": {"Toy conle": "too wide"}}, True),
-        # Nothing is known of processes on other hosts.
+        # Processes on other hosts count as alive.
         ("elsewhere_1_1.00", None, False),
     ],
-    # Each test worker is another process.
+    # Names of tests must not hold the process, which differs between test workers.
     ids=["broken off", "done", "failed cell", "at work", "failed cell of this one", "elsewhere"],
 )
 def test_a_run_can_be_resumed_if_nobody_works_on_it(process, outcome, resumable):
@@ -97,11 +97,11 @@ def test_the_run_to_resume(tmp_path):
     run.begin(artifacts, "5", record(process=this_process()))
     run.begin(artifacts, "6", record())
     run.end(artifacts, "6", {})
-    # The same pipeline, neither done nor at work.
+    # These runs have the same pipeline, are not finished, and no process works on them.
     assert resumed() == "3"
     assert resumed(pipelines=["posterior"]) == "4"
     assert resumed(pipelines=["ablation"]) is None
-    # The same parameters come first.
+    # A run with the same parameters comes first.
     assert resumed({"seed": 1}) == "1"
     assert resumed({"seed": 2, "resume": True}) == "2"
     assert resumed({"conle": {"steps": 30}}) == "3"
@@ -133,7 +133,7 @@ PRESENT = {
     [
         {},
         {"process": this_process()},
-        # The number of threads is what counts, not how it came about.
+        # Only the number of threads counts, not the parameter that sets it.
         {"parameters": {"seed": 0, "threads": 2, "conle": {"steps": 20}}},
     ],
 )
@@ -162,14 +162,14 @@ def test_a_run_that_differs_is_refused(other, line):
     assert first == "The unfinished run cannot be resumed, because this one differs:"
     assert f"  {line}" in differing
     assert last == "Run the same command without --resume to begin a new run."
-    # No digest is shown, and nothing is said twice.
+    # The message shows no digest and names no difference twice.
     assert not {"b2", "c2", "a2"} & set(error.value.message.split("'"))
     assert len(differing) == len(set(differing)) <= 2
 
 
 @pytest.fixture
 def toy(tmp_path):
-    """The catalog of a node of a cell, and of what follows, whose files exist."""
+    """A catalog and a pipeline: a node of a cell and the nodes after it, whose files exist."""
 
     def dataset(kind, name):
         return kind(filepath=str(tmp_path / name), version=Version("v1", "v1"))
@@ -195,7 +195,7 @@ def toy(tmp_path):
                 [f"{name}.lp.recovered", f"{name}.lp.cost"],
                 name=f"recover_{name}",
             ),
-            # It has no file, as long as nobody needs it.
+            # This output stays in memory and has no file.
             Node(lambda rows: rows, f"{name}.lp.recovered", f"{name}.lp.sorted"),
             Node(lambda rows: rows, f"{name}.lp.sorted", f"{name}.lp.scores"),
         ]
@@ -250,7 +250,7 @@ def test_the_version_of_an_output_is_removed(toy, tmp_path):
 
 
 def test_files_without_versions_are_not_removed(tmp_path):
-    """They are the user's."""
+    """Such files belong to the user."""
     catalog = DataCatalog({"Toy.raw": TextDataset(filepath=str(tmp_path / "Toy.mat"))})
     catalog.save("Toy.raw", "text")
     run.remove_output(catalog, "Toy.raw")

@@ -42,9 +42,9 @@ from conle.options import ClusterOptions
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 
 DASK = "--runner=conle.dask_runner.DaskRunner"
-# Forked from a process that has imported what they need.
+# Workers are forked from a process that has imported their modules.
 FORK = {"DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "fork"}
-# Workers have one each, unless told otherwise.
+# Workers have one thread each by default.
 ONE_THREAD = f"{SEVERAL},threads=1"
 PRELOAD = Path(__file__).with_name("mortal_workers.py")
 # One death of a node's own; others it is suspected of.
@@ -53,7 +53,7 @@ SETTINGS = {
     **FORK,
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
 }
-# Seconds and processes, which no two runs share.
+# Entries with times or processes, which differ between runs.
 MEASURED = ("cost.json", "run.json")
 
 
@@ -62,7 +62,7 @@ def configure(project, **options):
 
 
 class Cluster:
-    """A scheduler and workers, each a process of its own."""
+    """A scheduler and workers in separate processes."""
 
     def __init__(self, commands, folder, *options):
         self.commands, self.folder = commands, folder
@@ -103,7 +103,7 @@ class Cluster:
         )
 
     def restart(self):
-        """A new scheduler, with workers of its own."""
+        """Start a new scheduler with new workers."""
         self.close()
         self.scheduler = self.start_scheduler("--port=0")
         wait_until(lambda: self.address, self.scheduler)
@@ -119,7 +119,7 @@ class Cluster:
             for process in self.processes
             if process is not self.scheduler and process.poll() is None
             for child in psutil.Process(process.pid).children(recursive=True)
-            # What they call themselves depends on whether setproctitle is installed.
+            # Names of processes depend on whether setproctitle is installed.
             if "resource_tracker" not in " ".join(child.cmdline())
         ]
 
@@ -167,7 +167,7 @@ def sequential(shared_project, toy_datasets):
 
 
 def twin(project, sequential):
-    """A project with the very same files."""
+    """A project with the same files."""
     for path in (sequential.folder / "data" / "01_raw").iterdir():
         shutil.copy(path, project.folder / "data" / "01_raw")
     return project
@@ -179,7 +179,7 @@ def several(project, sequential):
 
 
 def under_way(project, cluster, cells, **options):
-    """A run that has finished so many cells."""
+    """Start a run, and wait until it has finished this number of cells."""
     configure(project, address=cluster.address, **options)
     cluster.start_workers()
     command = start(project, ONE_THREAD, DASK)
@@ -203,7 +203,7 @@ def tracked(project):
 
 
 def as_without_dask(project, sequential):
-    """The same bytes, one run for each cell, none left open, nothing half-written."""
+    """Check for the same bytes, one closed MLflow run per cell, and no partial files."""
     mine, theirs = artifacts(project), artifacts(sequential)
     assert mine.keys() == theirs.keys()
     assert [str(name) for name in mine if mine[name] != theirs[name]] == []
@@ -244,7 +244,7 @@ def test_what_is_in_no_storage_goes_by_the_client():
     catalog = DataCatalog({"given": MemoryDataset(3)})
     runner = DaskRunner(options=ClusterOptions(workers=2))
     assert runner.run(pipeline, catalog)["difference"].load() == -6
-    # The last reader is done, so it is released.
+    # The last reader is done, so the dataset is released.
     with pytest.raises(DatasetError, match="has not been saved"):
         catalog.load("negative")
 
@@ -267,14 +267,14 @@ def test_every_kind_of_node_kills_its_worker(several, sequential, cluster, momen
     kinds = {name.rpartition(".")[2] for name in cluster.begun()}
     assert len(kinds) == 11
     assert cluster.perished() == kinds
-    # Once more each, and no node that was done already.
+    # Each of these nodes runs once more, and no finished node does.
     again = [name for name, times in cluster.begun().items() if times > 1]
     assert len(again) == len(kinds)
     assert {name.rpartition(".")[2] for name in again} == kinds
 
 
 def resumed(project, sequential, finished):
-    """The rest is done by the same command, and no finished cell again."""
+    """The same command does the rest, and no finished cell again."""
     code, output = finish(project, ONE_THREAD, DASK, "--resume")
     assert code == 0, output
     assert not cells_recovered(output) & finished
@@ -308,7 +308,7 @@ def test_a_scheduler_that_is_lost(several, sequential, cluster):
 @pytest.mark.slow
 def test_a_cell_that_kills_every_worker_leaves_the_others(several, cluster):
     configure(several, address=cluster.address)
-    # It has saved some of its outputs each time.
+    # The cell saves one of its outputs before each death.
     cluster.start_workers(MORTAL_NODES="One.conle.recover", MORTAL_MOMENT="always")
     code, output = finish(several, ONE_THREAD, DASK)
     assert code == 1
@@ -328,7 +328,7 @@ def test_trained_methods_go_to_a_gpu_if_there_is_one(several, cluster):
     cluster.start_workers(1, "graphics", "--resources=GPU=1")
     cluster.wait_for_workers(2)
     few = f"--params={ONE_THREAD},datasets=One,levi_mlp.epochs=5"
-    # The last reads what the others have made.
+    # The last node reads the outputs of the others.
     outcomes = [
         several.kedro("run", f"--pipelines={name}", DASK, few)
         for name in ("ablation", "baselines", "report")
@@ -338,7 +338,7 @@ def test_trained_methods_go_to_a_gpu_if_there_is_one(several, cluster):
         name.split(".")[1]: place for name, place in cluster.places() if name.endswith(".recover")
     }
     assert {places[name] for name in ("conle", *ABLATIONS, "levi_mlp")} == {"graphics"}
-    # No worker offers memory by that name, so that every one will do.
+    # No worker offers this resource, so any worker takes the node.
     assert set(places) == {"conle", *ABLATIONS, *BASELINES, *REFERENCES}
 
 
@@ -410,7 +410,7 @@ def test_a_cluster_with_tls(several, tmp_path):
 
 @pytest.mark.slow
 def test_what_a_user_has_to_be_told(several, tmp_path_factory):
-    """One message each."""
+    """Each mistake ends in one message."""
     clusters = [Cluster(several.commands, tmp_path_factory.mktemp("cluster")) for _ in range(2)]
     try:
         clusters[0].start_workers(1, "worker", "--nthreads=2")
@@ -473,7 +473,7 @@ def test_twenty_random_moments(new_project, sequential, victim):
         try:
             configure(project, address=cluster.address)
             cluster.start_workers()
-            # A worker that dies before it is known ends those that were started with it.
+            # A worker that dies before it is connected ends the workers that were started with it.
             cluster.wait_for_workers(2)
             command = start(project, ONE_THREAD, DASK)
             files, data = moments.randrange(100), project.folder / "data"

@@ -36,7 +36,7 @@ def test_run_ends_with_a_table_and_says_where_things_are(artificial_run):
         assert text in run.stdout
     for text in ("results.parquet", "summary.csv", "recovery_picture.png"):
         assert text in run.stdout
-    # As one types it: without the time that a run waits for the database.
+    # The printed address leaves out the time that a run waits for the database.
     assert re.search(r"mlflow ui --backend-store-uri sqlite:///mlflow\.db\s", run.stdout)
     assert "Traceback" not in run.stderr
 
@@ -131,7 +131,7 @@ def test_mlflow_runs(artificial_run):
 
 
 def test_same_run_same_results_with_any_runner(artificial_run, project):
-    """A second run, its nodes in parallel and both spellings of the option: the same bytes."""
+    """A second run with parallel nodes, and both spellings of the option, give the same bytes."""
     first, _ = artificial_run
     again = project.kedro(
         "run",
@@ -167,7 +167,7 @@ def toy(project):
 
 @pytest.fixture(scope="module")
 def everything(shared_project):
-    """A project after `kedro run` on Toy; tests only add versions of what is there."""
+    """A project after `kedro run` on Toy; tests only add versions to it."""
 
     def fill(project):
         return write_toy(project).run("__default__", **EVERYTHING)
@@ -220,7 +220,7 @@ def test_everything_and_then_the_evaluation_alone(everything):
 
 
 def test_report_of_everything(everything):
-    """It has what was run, says that the ablations were not, and is in MLflow."""
+    """The report shows the methods that were run, lists the missing ablations, and is in MLflow."""
     project, run = everything
     assert "report/report.html" in run.stdout
     assert "no run has recovered them: Toy: conle_posterior, posterior_pca" in run.stderr
@@ -282,7 +282,7 @@ def test_a_quick_trial_does_not_hide_a_full_run(toy):
     pd.testing.assert_series_equal(
         table.set_index(keys)["mean"].sort_index(), summary.set_index(keys)["mean"].sort_index()
     )
-    # No run is of this seed: the page and the message list those that there are.
+    # No run has this seed: the page and the message list the existing runs.
     report = toy.run("report", datasets="Toy", seed=7)
     assert report.returncode == 0, report.stderr
     for repeats in (1, 2):
@@ -406,7 +406,7 @@ def test_predictive(toy):
         toy.newest("07_model_output/Toy/predictive_uniform/predicted.parquet")
     )
     labels = [name for name in predicted if name.startswith("label_")]
-    # Who learns from uniform distributions predicts them.
+    # A learner of uniform distributions predicts them.
     np.testing.assert_allclose(predicted[labels], 1 / len(labels), atol=1e-6)
     assert sorted(predicted["sample"]) == list(range(len(predicted)))
 
@@ -426,7 +426,7 @@ def test_convergence(toy):
 
 @pytest.mark.usefixtures("tracked_at")  # kedro-mlflow sets it
 def test_sessions_in_one_process(toy, monkeypatch):
-    """Each has the nodes of its own datasets; and versions of its own, begun at the same time."""
+    """Each run has the nodes of its own datasets, and its own versions."""
     from kedro.framework.session import KedroSession, session
     from kedro.framework.startup import bootstrap_project
 
@@ -490,7 +490,7 @@ def test_real_datasets_from_another_folder(project, real_data):
 
 
 def test_a_misspelt_parameter_in_a_file(project):
-    """A user's own parameters are welcome there."""
+    """A user's own parameters are allowed in the configuration."""
     local = project.folder / "conf" / "local" / "parameters.yml"
     local.write_text("my_cutoff: 3\n")
     assert project.run("ingestion").returncode == 0
@@ -531,7 +531,7 @@ def test_bad_data_ends_in_one_message_and_no_open_run(project):
 
 @pytest.mark.parametrize("failing", ["conle.recover", "conle.score"])
 def test_an_exception_leaves_no_open_run(project, failing):
-    """Whatever a node raises: the file it should write is a folder."""
+    """Any exception of a node ends the run; here, a file has the name of an output's folder."""
     artifact = {"conle.recover": "recovered", "conle.score": "scores"}[failing]
     blocked = project.folder / "data" / "07_model_output" / "Artificial" / "conle"
     blocked.mkdir(parents=True)

@@ -36,7 +36,7 @@ def pin(tmp_path, pipeline, catalog, load_versions=None, **options):
 
 
 def test_a_run_reads_what_it_has_written_itself(tmp_path):
-    """And not what another run has written meanwhile; also in a worker, which did not write it."""
+    """A run that ends meanwhile is not read; the same holds in a worker that wrote nothing."""
     own = table(tmp_path / "table.csv")
     catalog = DataCatalog({"table": own})
     pin(tmp_path, Pipeline([Node(lambda: None, None, "table")]), catalog)
@@ -70,7 +70,7 @@ def scores(tmp_path):
     written("2: full", 2, **FULL)
     written("3: quick", 3, **QUICK)
     written("4: another seed", 4, **FULL, seed=1)
-    # It has not come to this cell.
+    # This run has not come to the cell.
     written("5: full", None, **FULL)
     catalog = DataCatalog({"Toy.lp.scores": table(tmp_path / "scores.csv", OptionalCSVDataset)})
     return Pipeline([Node(lambda rows: rows, "Toy.lp.scores", "copy")]), catalog
@@ -110,7 +110,7 @@ def test_versions_of_the_command_win(tmp_path, scores):
 
 
 def test_tables_of_the_whole_project_are_the_newest(tmp_path):
-    """They have protocols of their own."""
+    """These tables have protocols of their own."""
     for version in ("1", "2"):
         table(tmp_path / "sensitivity.csv", version=version).save(pd.DataFrame({"a": [version]}))
     catalog = DataCatalog({"sensitivity": table(tmp_path / "sensitivity.csv")})
@@ -211,7 +211,7 @@ def test_a_run_with_other_parameters_is_not_resumed(tmp_path, recorded):
     catalog.save("Toy.lp.cost", {"failure": "too wide"})
     with pytest.raises(ParameterError, match="seed: 0, now 1"):
         begin(seed=1)
-    # Nothing is removed, and the record is that of the run.
+    # Nothing is removed, and the record of the earlier run stays.
     assert catalog.exists("Toy.lp.cost")
     assert content(tmp_path, "run.json")["parameters"]["seed"] == 0
     assert continued == []
@@ -224,7 +224,7 @@ def test_the_folder_of_the_artifacts():
 
 
 def test_the_table_of_enhance_has_an_entry_of_its_own(request):
-    """Beside those of datasets, whose names it must not share."""
+    """The names of its entries differ from those of all datasets."""
     from conle.settings import CONFIG_LOADER_ARGS
 
     conf = str(request.config.rootpath / "conf")

@@ -35,7 +35,7 @@ def registered():
 
 @pytest.fixture(scope="module")
 def layer_of():
-    """The layer of a name; None for a parameter and for what is kept in memory."""
+    """The layer of a name; None for a parameter and for an entry that is kept in memory."""
     loader = OmegaConfigLoader(str(REPOSITORY / "conf"), env="base", **settings.CONFIG_LOADER_ARGS)
     catalog = DataCatalog.from_config(loader["catalog"])
 
@@ -64,7 +64,7 @@ def opening_view(pipeline):
 
 
 def test_layers_never_go_back(registered, layer_of):
-    """Kedro-Viz orders layers by what is made from what, and drops all of them for a cycle."""
+    """Kedro-Viz orders layers by the edges between them, and drops all of them for a cycle."""
     for datasets in (["Artificial"], ["SJAFFE", "Movie"]):
         for pipeline_name, pipeline in registered(*datasets).items():
             made_from = nx.DiGraph(
@@ -142,7 +142,7 @@ def test_the_report_is_one_box(registered):
 
 
 def test_a_dataset_that_is_laid_open_is_computed_in_the_same_way(registered):
-    """Nodes change their box, and nothing else."""
+    """Nodes change only their box."""
 
     def work(pipeline):
         return {

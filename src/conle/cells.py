@@ -21,7 +21,6 @@ class Cell:
     """A dataset and a method with fixed hyperparameters.
 
     Attributes:
-        dataset: name of the dataset.
         name: names the artifacts of the cell; the method unless hyperparameters are varied.
         method: name in the registry.
         block: the hyperparameters that are set, by name.
@@ -41,7 +40,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """Names the cell in messages."""
+        """Name of the cell in messages."""
         return f"{self.dataset} {self.name}"
 
     @property
@@ -51,7 +50,7 @@ class Cell:
 
     @property
     def tags(self) -> list[str]:
-        """Tags of a node that runs the method; a runner finds a machine by the resource."""
+        """Tags of a node that runs the method; a runner chooses a machine by the resource tag."""
         resource = METHODS[self.method].resource
         return ["method", self.dataset, self.name, *([resource] if resource else [])]
 
@@ -82,13 +81,13 @@ def make_cell(
 
     Args:
         parameters: all parameters of the run.
-        dataset: name of the dataset.
+        dataset: also looked up in the parameter `degree_floors`.
         method: name in the registry.
         name: names the artifacts; the method by default.
         overrides: hyperparameters that take precedence over the method's block.
     """
     block = parameters[METHODS[method].parameters]
-    # A block that is no mapping is refused with its value when the enhancer is made.
+    # make_enhancer refuses a block that is no mapping, and its message shows the value.
     if isinstance(block, Mapping):
         block = {**block, **(overrides or {}), **METHODS[method].fixed}
     settings = {setting: parameters[setting] for setting in RUN_SETTINGS}
@@ -101,7 +100,7 @@ class CellFunction(partial):
 
     @property
     def cell(self) -> Cell:
-        """The cell."""
+        """The cell that is bound to the function."""
         return self.keywords["cell"]
 
 
@@ -112,7 +111,7 @@ def bind(function: Callable, **values: Any) -> Callable:
 
 
 def on_failure(empty: Callable[..., Any]) -> Callable[[Callable], Callable]:
-    """Decorate a function of a cell: if it fails, others go on.
+    """Decorate a function of a cell: if it fails, its outputs are empty and other cells go on.
 
     Args:
         empty: takes the function's arguments and `failure`, the reason; returns its outputs without
@@ -142,13 +141,13 @@ def on_failure(empty: Callable[..., Any]) -> Callable[[Callable], Callable]:
 
 @contextmanager
 def failures_as_parameter_errors(place: str = "") -> Iterator[None]:
-    """Raise diverged training, and labels that a method cannot use, as a user's mistake.
+    """Turn diverged training, and labels that a method cannot use, into a `ParameterError`.
 
     Args:
-        place: stands before the message.
+        place: a prefix of the message.
 
     Raises:
-        ParameterError: has the message of the error.
+        ParameterError: the method has failed; the message is that of its error.
     """
     try:
         yield

@@ -52,7 +52,7 @@ OPTIONS = (
 
 
 class LastRun:
-    """Hook: keeps what the last words of a command are about."""
+    """Hook: keeps the pipeline and the catalog, which the last words of a command describe."""
 
     def __init__(self) -> None:
         self.pipeline: Pipeline | None = None
@@ -76,7 +76,7 @@ def run_command(
     datasets: str | None, input_file: str | None, resume: bool, **options: Any
 ) -> dict[str, Any]:
     """Run the pipeline."""
-    # torch, MLflow and scikit-learn make very many objects that live as long as the run. Searching
+    # torch, MLflow and scikit-learn make many objects that live as long as the run. Searching
     # them for garbage takes a third of a short run's time.
     gc.set_threshold(100_000, 20, 20)
     atexit.register(gc.freeze)
@@ -87,7 +87,7 @@ def run_command(
         parameters["input"] = input_file
     parameters["resume"] = resume or parameters.get("resume", False)
     if options["pipeline"] is not None and not options["pipelines"]:
-        # Kedro has deprecated the older spelling.
+        # Kedro has deprecated `pipeline`.
         options |= {"pipelines": [options["pipeline"]], "pipeline": None}
     try:
         if parameters["resume"] is True:
@@ -142,13 +142,13 @@ def resume_version(options: dict[str, Any]) -> bool:
 
 
 def plain_error(error: BaseException | None) -> click.ClickException | None:
-    """The error of a user, a disk or MLflow in a chain of errors, as a message without traceback.
+    """Find the error of a user, a disk or MLflow in a chain of errors.
 
     Args:
         error: the error that ended the run; its causes are searched too.
 
     Returns:
-        The message; None if the program is at fault.
+        A message without traceback; None if the program is at fault.
     """
     from mlflow.exceptions import MlflowException
     from safetensors import SafetensorError
@@ -156,7 +156,7 @@ def plain_error(error: BaseException | None) -> click.ClickException | None:
     while error is not None:
         if isinstance(error, click.ClickException):
             return error
-        # Errors of object stores have no number.
+        # Errors of object stores have no `errno`.
         of_disk = isinstance(error, PermissionError) or type(error).__module__.startswith(
             "botocore"
         )
@@ -170,7 +170,7 @@ def plain_error(error: BaseException | None) -> click.ClickException | None:
 
 
 def close_tracking(status: str) -> None:
-    """End what MLflow has open; if MLflow itself fails, the next run closes it."""
+    """End the open MLflow runs; if MLflow itself fails, the next run closes them."""
     from mlflow.exceptions import MlflowException
 
     if tracking.parent_id() is None:

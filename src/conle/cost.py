@@ -16,8 +16,9 @@ def measured_cost() -> Iterator[dict[str, float]]:
     """Measure the work inside.
 
     Yields:
-        A dict that holds, after the work, `seconds` of wall time, `peak_memory_mib`, the most
-        that the process had resident meanwhile (sampled every 20 ms), and `memory_before_mib`.
+        A dict. After the work it holds `seconds` (wall time), `peak_memory_mib` (the largest
+        resident memory of the process during the work, sampled every 20 ms) and
+        `memory_before_mib`.
     """
     process = psutil.Process()
     cost = {"memory_before_mib": process.memory_info().rss / MIB}

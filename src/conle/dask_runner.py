@@ -1,4 +1,4 @@
-"""Runs pipelines on a Dask cluster: one of this machine, or one that exists."""
+"""Runs pipelines on a Dask cluster: a new one on this machine, or an existing one."""
 
 import logging
 import os
@@ -45,12 +45,11 @@ class Work:
     """All that a worker needs to run a node.
 
     Attributes:
-        node: the node.
         datasets: the datasets that the node and its hooks read and write, by name.
         run_id: version of the run.
         threads: threads that a method uses; None for as many as there are cores.
         package: name of the project's package.
-        made_with: digest of the code, and versions of packages, that results are made with.
+        made_with: digest of the code, and versions of the packages that results depend on.
         environment: variables for MLflow.
     """
 
@@ -70,10 +69,10 @@ class NodeError(RuntimeError):
 class DaskRunner(AbstractRunner):
     """Runs every node on a worker of a Dask cluster; artifacts go through the catalog.
 
-    A node is submitted when all that it needs is made, and no more nodes than there are workers.
+    A node is submitted when its inputs exist; at most one node per worker is submitted at a time.
     When a worker dies, Dask runs its node again on another one; files are replaced by equal ones. A
-    node whose workers die again and again runs once more when it is alone, for another node may
-    have ended its workers; then it is given up.
+    node whose workers die again and again runs once more, alone, because another node may have
+    ended its workers. If they die again, the node is given up.
 
     Args:
         is_async: Kedro passes it; not used.
@@ -85,7 +84,7 @@ class DaskRunner(AbstractRunner):
         self._options = options
 
     def _get_executor(self, max_workers: int) -> None:
-        """No executor: Dask is one."""
+        """Return no executor: Dask takes its place."""
 
     def _run(
         self,
@@ -103,7 +102,7 @@ class DaskRunner(AbstractRunner):
 
 @contextmanager
 def connected(options: ClusterOptions) -> Iterator["Client"]:
-    """A client of the scheduler that the options name, or of a cluster that ends with it.
+    """Connect to the scheduler that the options name, or to a new cluster that ends with the block.
 
     Raises:
         ParameterError: Dask is not installed, or the scheduler does not answer.
@@ -116,7 +115,7 @@ def connected(options: ClusterOptions) -> Iterator["Client"]:
             "pip install 'conle[dask]'"
         ) from None
     if options.address is None:
-        # With certificates of its own: others on this machine could run code on it. The system
+        # Certificates keep other users of this machine from running code on the cluster. The system
         # limits memory, as for other runners.
         with (
             LocalCluster(
@@ -146,14 +145,14 @@ def connected(options: ClusterOptions) -> Iterator["Client"]:
             f"the Dask scheduler at {options.address} does not answer ({error}): start it (dask "
             "scheduler), or name another in conf/local/dask.yml"
         ) from None
-    # A scheduler that is lost ends in the runner's message, without Dask's traceback.
+    # The runner reports a lost scheduler in one message; Dask would log a traceback.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     with client:
         yield client
 
 
 class _Schedule:
-    """The nodes of a run: which wait, which are submitted, which are done."""
+    """Keeps which nodes of a run wait, are submitted, or are done."""
 
     def __init__(
         self,
@@ -184,20 +183,20 @@ class _Schedule:
         )
         self._suspects: list[Node] = []
         self._suspected: set[str] = set()
-        # The long nodes, where there are any.
+        # Progress counts the nodes of cells, which are long; without any, all nodes.
         self._counted = {node for node in pipeline.nodes if has_cell(node)} or {*pipeline.nodes}
         self._done = 0
         self._offered: list[Mapping[str, float]] = []
         self._looked = -SECONDS_BETWEEN_LOOKS
 
     def run(self) -> None:
-        """Run everything.
+        """Run all nodes.
 
         Raises:
             ParameterError: the scheduler is lost, or a node has ended too many workers.
             Exception: the error of a node that failed.
         """
-        # Workers send what the package logs.
+        # Workers send the log of the package to the client.
         self._client.forward_logging(PACKAGE, level=logging.INFO)
         try:
             with progress_bar("cells") as self._show:
@@ -210,7 +209,7 @@ class _Schedule:
                 self._client.cancel(list(self._submitted))
 
     def _submit_ready(self) -> None:
-        """Submit the nodes whose inputs exist, as many as there are workers."""
+        """Submit the nodes whose inputs exist, at most one per worker."""
         ready = [node for node, needed in self._waiting.items() if not needed]
         offers = self._offers()
         for node in ready[: max(len(offers) - len(self._submitted), 0)]:
@@ -220,7 +219,7 @@ class _Schedule:
             self._submit(self._suspects.pop(), offers)
 
     def _offers(self) -> list[Mapping[str, float]]:
-        """The resources of every worker, as of a second ago; waits until there is a worker."""
+        """The resources of every worker, at most a second old; waits until there is a worker."""
         if self._offered and time.monotonic() - self._looked < SECONDS_BETWEEN_LOOKS:
             return self._offered
         warned = False
@@ -251,7 +250,7 @@ class _Schedule:
             run_node,
             Work(node, {name: self._catalog.get(name) for name in names}, **self._common),
             key=f"{node.name}-{self._common['run_id']}-{time.monotonic_ns()}",
-            # Where no worker offers the resource, any will do.
+            # If no worker offers the resource, any worker takes the node.
             resources=wanted if offered else {},
             pure=False,
         )
@@ -278,14 +277,14 @@ class _Schedule:
         if error is not None:
             raise error
         made = future.result() if self._in_memory & {*node.outputs} else {}
-        # Dask would make a result again whose worker dies, as long as a future asks for it.
+        # As long as a future exists, Dask computes its result again when the worker dies.
         future.release()
         for name, data in made.items():
             self._catalog.save(name, data)
         self._finish(node)
 
     def _given_up(self, node: Node, deaths: int) -> Node:
-        """The node of a cell as one that fails without running the method."""
+        """Replace the node of a cell by one that fails without running the method."""
         failure = f"{deaths} workers have died of it, for lack of memory?"
         empty = getattr(getattr(node.func, "func", None), "empty", None)
         if empty is None:
@@ -318,7 +317,7 @@ class _Schedule:
 
 
 def give_up(empty: Callable, failure: str, *inputs: Any, **bound: Any) -> Any:
-    """The function of a node that is given up: its outputs without rows, and why it failed."""
+    """Return the outputs of a node that is given up: no rows, and the reason of the failure."""
     return empty(*inputs, failure=failure, **bound)
 
 
@@ -326,7 +325,7 @@ def run_node(work: Work) -> dict[str, Any]:
     """Run a node, on a worker.
 
     Returns:
-        Its outputs that are in no storage, by name.
+        The outputs that the catalog keeps in memory, by name.
 
     Raises:
         ParameterError: the worker runs several nodes at once, or has other versions.
@@ -362,10 +361,10 @@ def run_node(work: Work) -> dict[str, Any]:
 
 
 def _as_message(error: Exception, place: str) -> Exception:
-    """An error that can be sent.
+    """Turn an error into one that can be sent.
 
-    An error with its causes and its traceback may refer to itself or be too deep to be sent, and
-    the client would wait for ever.
+    An error with its causes and its traceback may refer to itself, or be nested too deeply to be
+    sent; the client would wait for ever.
     """
     plain = plain_error(error)
     if plain is not None:
@@ -375,11 +374,11 @@ def _as_message(error: Exception, place: str) -> Exception:
 
 @cache
 def _hooks(package: str) -> "PluginManager":
-    """The project's hooks without those of plugins: kedro-mlflow's opens runs of its own."""
+    """The project's hooks, without those of plugins: kedro-mlflow's would open its own runs."""
     project.configure_project(package)
-    # The bar over the cells is enough: those of methods would be drawn over it.
+    # Progress bars of methods would be drawn over the one that counts cells.
     os.environ["TTY_COMPATIBLE"] = "0"
-    # The client shows what is logged, and says what has failed.
+    # The client shows the log and reports failures.
     logging.getLogger(package).propagate = False
     logging.getLogger("distributed.worker").addFilter(
         lambda record: not str(record.msg).startswith("Compute Failed")

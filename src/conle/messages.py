@@ -64,9 +64,9 @@ def missing_input(given: str | None) -> str:
 
 
 def short_uri(uri: str, project: Path) -> str:
-    """A tracking address as one types it: relative to the project and without a password."""
+    """A tracking address for a command: relative to the project and without a password."""
     if uri.startswith("sqlite:///"):
-        # A shell takes the question mark for a pattern.
+        # A shell reads a question mark as a pattern.
         uri = uri.partition("?")[0]
     return without_password(uri.replace(f"{project.as_posix()}/", ""))
 

@@ -55,7 +55,7 @@ RESERVED = ("enhance", "report", "params")
 
 
 def _split_names(datasets: Any) -> list[str]:
-    """Names from a list, or from text such as A+B: `--params` splits on commas."""
+    """Names from a list, or from text such as A+B, because `--params` splits on commas."""
     if not isinstance(datasets, str | list):
         raise ValueError("names of datasets are expected, several joined by +")
     names = datasets.split("+") if isinstance(datasets, str) else datasets
@@ -85,20 +85,20 @@ def _known_method(method: str) -> str:
 def _without_password(address: str) -> str:
     if urlsplit(address).password is not None:
         raise ValueError(
-            "an address must not hold a password, for parameters are tracked; put it into ~/.netrc"
+            "an address must not hold a password: parameters are tracked; put it into ~/.netrc"
         )
     return address
 
 
 def _split(values: Any) -> Any:
-    """Values from a list, or from text such as A+B: `--params` splits on commas."""
+    """Values from a list, or from text such as A+B, because `--params` splits on commas."""
     if isinstance(values, str):
         return values.split("+")
     return values if isinstance(values, list) else [values]
 
 
 def _number(value: Any) -> Any:
-    """A number from text; a whole number stays one."""
+    """A number from text; a whole number becomes an int."""
     if isinstance(value, str):
         return int(value) if value.isdecimal() else float(value)
     return value
@@ -176,12 +176,16 @@ class RunOptions(BaseModel):
     input: str | None
     method: Annotated[str, AfterValidator(_known_method)]
     model: str | None
-    # MLflow does not take other names.
+    # MLflow refuses other names.
     registered_model: Annotated[str, Field(pattern=r"^[^/:]+$")]
 
     @model_validator(mode="after")
     def _names_of_datasets(self) -> "RunOptions":
-        """Refuse a name that is nearly another; a user's own dataset may be named in every run."""
+        """Refuse a name that is close to a known one.
+
+        Other unknown names pass: a configuration may name a user's own dataset, also in runs
+        without it.
+        """
         known = {*PAPER_DATASETS, *self.datasets, "Artificial"}
         named = {"degree_floors": self.degree_floors, "predictive.without": self.predictive.without}
         for option, names in named.items():
@@ -250,7 +254,7 @@ def _named_problems(title: str) -> Iterator[None]:
         problems = []
         for problem in error.errors():
             text = problem["msg"].removeprefix("Value error, ")
-            # A problem of several options together has no name, and all of them as its input.
+            # A problem of several options has no location, and its input holds all of them.
             if problem["loc"]:
                 text = f"{'.'.join(map(str, problem['loc']))}: {text}"
                 if problem["type"] != "missing":
@@ -270,7 +274,7 @@ def set_run_parameters(parameters: Mapping[str, Any] | None, project_path: Path)
 
 
 def set_cluster_options(options: ClusterOptions) -> None:
-    """Keep the options of the cluster: Kedro makes the runner without options."""
+    """Keep the options of the cluster, because Kedro makes the runner without them."""
     global _cluster_options
     _cluster_options = options
 

@@ -42,9 +42,9 @@ PUBLISHED_FILES = (
 SECONDS_FOR_AN_ANSWER = 10
 # Parameters that only the catalog reads.
 LABEL_COLUMNS = ("labels", "labels_prefix", "labels_last", "labels_xml")
-# The catalog takes these, and `raw_dir`, from the command line alone.
+# The catalog reads these, and `raw_dir`, from the command line alone.
 OF_THE_COMMAND_LINE = ("input", *LABEL_COLUMNS, "model")
-# Options of `kedro run` that choose nodes, and the names that Kedro's pipelines have for them.
+# Options of `kedro run` that choose nodes, and the arguments of `Pipeline.filter` that they set.
 SELECTION = {
     "tags": "tags",
     "node_names": "node_names",
@@ -70,7 +70,7 @@ class Preflight:
         # context.params would load the pipelines, which need the parameters first.
         loader = context.config_loader
         try:
-            # Kept, for Kedro and the hooks ask for them again and again.
+            # The loader keeps these values, because Kedro and the hooks read them many times.
             for name in ("globals", "parameters", "catalog", "mlflow", "dask"):
                 loader[name] = loader[name]
         except (MissingConfigException, OmegaConfBaseException, YAMLError, ValueError) as error:
@@ -99,7 +99,7 @@ class Preflight:
             RawFileError: a file is missing.
         """
         if "ThreadRunner" in run_params["runner"]:
-            # Its nodes share one process, and the number of threads is one for all of them.
+            # Its nodes share one process, and a process has one limit of threads for all of them.
             raise ParameterError(
                 "methods cannot share a process: take --runner=ParallelRunner or "
                 "--runner=conle.dask_runner.DaskRunner"
@@ -109,7 +109,7 @@ class Preflight:
             if has_cell(node):
                 node.func.cell.make_enhancer()
         self._refuse_missing(pipeline, catalog)
-        # An object store shows an object when it is complete.
+        # An object store shows only complete objects.
         if "://" not in self._artifacts:
             remove_partial(Path(self._artifacts).rglob(PARTIAL))
         project = Path(run_params["project_path"])
@@ -154,10 +154,11 @@ class Preflight:
             )
         if missing:
             raise ParameterError(
-                "These artifacts are read, and no run has left them in the catalog yet:\n"
+                "This run reads artifacts that no run has left in the catalog yet:\n"
                 + "\n".join(f"  {name}" for name in missing)
-                + "\nkedro run makes them all; --pipeline=conle and --pipeline=baselines those of "
-                "their methods." + existing_runs(runs_table(recorded_runs(self._artifacts)))
+                + "\nkedro run makes them all; --pipeline=conle and --pipeline=baselines make "
+                "those of their methods."
+                + existing_runs(runs_table(recorded_runs(self._artifacts)))
             )
 
 
@@ -190,7 +191,7 @@ def refuse_selection() -> None:
 
 
 def refuse_unread(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> None:
-    """Refuse parameters in a file that the catalog takes from the command line.
+    """Refuse parameters that are set in a file, but read from the command line alone.
 
     Raises:
         ParameterError: names the parameter and its place.
@@ -210,8 +211,8 @@ def refuse_unread(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> N
 def refuse_unknown(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> None:
     """Refuse a misspelt parameter, which would change nothing.
 
-    A user's own nodes may have parameters in the configuration, unless their names are nearly those
-    of the project's.
+    A user's own nodes may have parameters in the configuration, unless a name is close to one of
+    the project's.
 
     Raises:
         ParameterError: names the parameter, and the nearest name.
@@ -235,7 +236,7 @@ def refuse_unknown(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> 
 
 
 def prepare_tracking(uri: str | None) -> None:
-    """Check that a tracking server answers; make a database in one step.
+    """Check that a tracking server answers, or create the tracking database atomically.
 
     Raises:
         ParameterError: the server does not answer.
@@ -244,7 +245,7 @@ def prepare_tracking(uri: str | None) -> None:
         import requests
 
         try:
-            # MLflow itself asks for minutes before it gives up.
+            # MLflow itself tries for minutes before it gives up.
             requests.get(uri, timeout=SECONDS_FOR_AN_ANSWER)
         except requests.RequestException as error:
             raise ParameterError(
@@ -259,7 +260,8 @@ def prepare_tracking(uri: str | None) -> None:
     from filelock import FileLock
     from mlflow import MlflowClient
 
-    # MLflow makes its tables one by one: two runs would make them twice, a killed run half of them.
+    # MLflow creates its tables one by one: two runs at once would both create them, and a killed
+    # run would leave only some of them.
     with FileLock(f"{path}.lock"):
         if not path.exists():
             partial = Path(partial_name(path))
@@ -268,9 +270,9 @@ def prepare_tracking(uri: str | None) -> None:
 
 
 def use_threads(number: int | None) -> None:
-    """Let NumPy, SciPy, scikit-learn and PyTorch use so many threads; None leaves it to them.
+    """Set the threads of NumPy, SciPy, scikit-learn and PyTorch; None leaves the number to them.
 
-    Sums depend, in their last bits, on how many threads share them.
+    The last bits of sums depend on the number of threads.
     """
     if number is None:
         return
@@ -282,5 +284,5 @@ def use_threads(number: int | None) -> None:
 
 
 def read_by_hooks(node: Node) -> set[str]:
-    """Artifacts that hooks read when a node runs, beside its inputs."""
+    """Artifacts that hooks read when a node runs, in addition to its inputs."""
     return {f"{node.func.cell.dataset}.source"} if "recovery" in node.tags else set()

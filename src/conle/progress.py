@@ -11,10 +11,10 @@ def progress_bar(description: str) -> Iterator[ProgressCallback]:
     """Show a progress bar on stderr, if that is a terminal.
 
     Args:
-        description: stands before the bar.
+        description: the text before the bar.
 
     Yields:
-        A function of the work that is done, all work, and a text that stands behind the bar.
+        A function that takes the finished work, all work, and the text after the bar.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -1,4 +1,4 @@
-"""A run is a version: it records what it is made of, can be resumed, and is found by reports.
+"""A run is a version: it records what its results depend on, and can be resumed and reported.
 
 Every run writes `run.json` at its start and `outcome.json` at its end, under its own version. A run
 without an outcome, or with failed cells, can be resumed: it goes on under the same version.
@@ -29,14 +29,14 @@ from conle.process_identity import is_alive, this_process
 
 RUN, OUTCOME = "run.json", "outcome.json"
 LAYER = "08_reporting"
-# Their versions decide on the last bits of a result.
+# The last bits of results depend on the versions of these.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "pandas")
 # Parameters that do not change results.
 WITHOUT_EFFECT = ("resume", "registered_model", "fetch_from")
-# Entries of `run.json` that may differ in a resumed run, or that repeat others: `nodes` covers
-# datasets and methods, `threads` is the number that is used.
+# Entries of `run.json` that may differ in a resumed run, or that other entries cover: `nodes`
+# covers datasets and methods, and `threads` covers the parameter.
 NOT_COMPARED = ("process", "parameters.threads", "datasets", "methods")
-# Parameters by which a report tells whether a run is of its protocol.
+# A report shows runs whose values of these parameters equal its own.
 PROTOCOL = ("protocol", "repeats", "folds", "seed", "threshold")
 
 
@@ -56,7 +56,7 @@ class RecordedRun:
 
     @property
     def resumable(self) -> bool:
-        """Whether something is left to do and no process works on it."""
+        """Whether work is left to do and no process does it."""
         unfinished = self.outcome is None or bool(self.outcome["failed"])
         return unfinished and not (self.outcome is None and is_alive(self.record["process"]))
 
@@ -69,8 +69,8 @@ class RecordedRun:
 class SessionStore(BaseSessionStore):
     """Gives each session a version: a new one, or that of the run to resume.
 
-    Kedro's session id is the millisecond in which the session begins. Other sessions in the same
-    folder may begin in the same one, so the version has a random end.
+    Kedro's session id is the millisecond in which the session begins. Two sessions may
+    begin in the same millisecond, so the version has a random suffix.
     """
 
     resumed: str | None = None
@@ -81,7 +81,7 @@ class SessionStore(BaseSessionStore):
         super().__init__(path, version)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        """Keep a value; the session's id is the version."""
+        """Keep a value; the session's id is always the version."""
         super().__setitem__(key, self._session_id if key == "session_id" else value)
 
 
@@ -97,7 +97,7 @@ def describe(
         parameters: all parameters of the run.
         pipelines: names of the pipelines.
         pipeline: the nodes that the command selects.
-        catalog: the catalog of the run.
+        catalog: finds the raw files.
     """
     nodes = pipeline.nodes
     cells = [node.func.cell for node in nodes if has_cell(node)]
@@ -122,7 +122,7 @@ def describe(
 
 
 def comparable(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that change results, names of datasets as a list."""
+    """The parameters that change results; names of datasets become a list."""
     own = {name: value for name, value in parameters.items() if name not in WITHOUT_EFFECT}
     if isinstance(own.get("datasets"), str):
         own["datasets"] = own["datasets"].split("+")
@@ -152,7 +152,7 @@ def recorded_runs(artifacts: str) -> list[RecordedRun]:
 
 
 def find(artifacts: str, version: str) -> RecordedRun | None:
-    """The run of a version, if it is recorded."""
+    """The run of a version; None if it is not recorded."""
     record, outcome = (_file(artifacts, version, name) for name in (RUN, OUTCOME))
     if not record.exists():
         return None
@@ -189,7 +189,9 @@ def _file(artifacts: str, version: str, name: str) -> JSONDataset:
 def run_to_resume(
     artifacts: str, pipelines: Sequence[str], given: Mapping[str, Any]
 ) -> RecordedRun | None:
-    """The newest unfinished run of the same pipelines and datasets; of the same parameters first.
+    """Find the newest unfinished run of the same pipelines and datasets.
+
+    A run with the same parameters comes before newer ones with others.
 
     Args:
         artifacts: folder or address of the artifacts.
@@ -233,7 +235,7 @@ def refuse_other(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> Non
 
 
 def _difference(name: str, before: Any, now: Any) -> str:
-    """Names what differs; digests are not shown."""
+    """Describe a difference, without digests."""
     if name == "code" or name.startswith("raw_files"):
         return f"{name.removeprefix('raw_files.')} has changed"
     if name == "nodes":
@@ -242,7 +244,7 @@ def _difference(name: str, before: Any, now: Any) -> str:
 
 
 def outputs_to_make_again(pipeline: Pipeline, catalog: CatalogProtocol) -> set[str]:
-    """Outputs that a resumed run makes: of failed and unfinished nodes, and of all that follow.
+    """Outputs that a resumed run makes: those of failed or unfinished nodes, and of nodes after.
 
     Kedro's own rule (`only_missing_outputs`) leaves out nodes whose outputs exist, even if a node
     before them runs again.
@@ -260,7 +262,7 @@ def outputs_to_make_again(pipeline: Pipeline, catalog: CatalogProtocol) -> set[s
 
 
 def failure_of(catalog: CatalogProtocol, name: str) -> str | None:
-    """Why the node of an output failed; None if it did not, or the output has no room for it."""
+    """Why the node of an output failed; None if it did not, or if the output records no failure."""
     if not name.endswith(("cost", "posterior_choice")):
         return None
     return (catalog.load(name) or {}).get("failure")
@@ -278,7 +280,7 @@ def failures(pipeline: Pipeline, catalog: CatalogProtocol) -> dict[str, str]:
 
 
 def remove_output(catalog: CatalogProtocol, name: str) -> None:
-    """Remove the version that a run would write of an output."""
+    """Remove the version of an output that this run would write."""
     dataset = catalog.get(name)
     if not kedro_internals.is_versioned(dataset) or not dataset.exists():
         return
@@ -329,7 +331,7 @@ def runs_table(runs: Sequence[RecordedRun]) -> pd.DataFrame:
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values by names that are joined by dots."""
+    """Flatten nested values; the names of all levels are joined by dots."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):

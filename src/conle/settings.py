@@ -15,8 +15,8 @@ from conle.versions import PinnedVersions, RunRecord
 
 SESSION_STORE_CLASS = SessionStore
 
-# Of the hooks that come first, Kedro calls the last first: versions are pinned, then checked, then
-# recorded.
+# Kedro calls hooks marked `tryfirst` in the reverse of this order: versions are pinned, then
+# checked, then recorded.
 HOOKS = (
     LAST_RUN,
     ExperimentTracking(),
@@ -28,26 +28,26 @@ HOOKS = (
 
 
 def _project_folder() -> str:
-    """The project, for paths that Kedro does not resolve itself, such as MLflow's database."""
+    """Folder of the project, for paths that Kedro does not resolve, such as MLflow's database."""
     return (find_kedro_project(Path.cwd()) or Path.cwd()).as_posix()
 
 
 def _package_folder() -> str:
-    """The package, for files that come with it."""
+    """Folder of the package, for files that come with it."""
     return Path(__file__).parent.as_posix()
 
 
-# A worker that is spawned has no hooks of the project: kedro-mlflow's would open runs of their own.
+# A spawned worker lacks the project's hooks, and kedro-mlflow's would open its own runs there.
 if sys.platform == "linux":
     os.environ.setdefault("KEDRO_MP_CONTEXT", "fork")
 
-# Dask logs every connection, in workers of this machine too.
+# At Dask's default level, every connection is logged, also in workers of this machine.
 os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
 
-# A server that does not answer has a quarter of a minute, not four.
+# MLflow gives up on a server after a quarter of a minute; by default it tries for four minutes.
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
 
-# The results table takes its inputs from the namespaces of all datasets, as it must.
+# Kedro warns about inputs from several namespaces, which the results table needs.
 warnings.filterwarnings("ignore", message="One or more dataset names contain '.' characters")
 
 CONFIG_LOADER_ARGS = {

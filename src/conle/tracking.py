@@ -1,7 +1,7 @@
 """Hooks: one MLflow run per cell, below the run that kedro-mlflow starts.
 
-What is logged stands in the catalog, as `metadata: {mlflow: ...}` of an entry: `artifact_path` logs
-the file, `metrics` logs numbers ("values" of a mapping, "steps" of curves, "measures" of scores);
+The catalog says what is logged, in `metadata: {mlflow: ...}` of an entry: `artifact_path` logs the
+file, `metrics` logs numbers ("values" of a mapping, "steps" of curves, "measures" of scores);
 `run` says where: "parent" (the default), "cell", or "dataset" for the parent and all its cells.
 """
 
@@ -51,10 +51,10 @@ class ExperimentTracking:
 
     @hook_impl(tryfirst=True)
     def after_context_created(self, context: KedroContext) -> None:
-        """Tag each new run with this process, from its first moment on."""
+        """Tag each new run with this process as soon as it begins."""
         import mlflow
 
-        # A run that somebody else began is somebody else's to end.
+        # The code that began a run ends it.
         self._begins_run = mlflow.active_run() is None
         given = json.loads(os.environ.get(RUN_CONTEXT, "{}"))
         os.environ[RUN_CONTEXT] = json.dumps({**given, PROCESS: this_process()})
@@ -62,7 +62,7 @@ class ExperimentTracking:
 
     @hook_impl(trylast=True)
     def before_pipeline_run(self, run_params: dict[str, Any]) -> None:
-        """Keep the parent run; mark runs as killed whose process has ended."""
+        """Keep the parent run; mark open runs of ended processes as killed."""
         import mlflow
         from mlflow.entities import Param
 
@@ -73,7 +73,7 @@ class ExperimentTracking:
         run_id = os.environ[PARENT] = parent.info.run_id
         client = mlflow_client()
         client.set_tag(run_id, "git_commit", git_commit(run_params["project_path"]))
-        # A resumed run was another process's.
+        # A resumed run has the tag of its earlier process.
         client.set_tag(run_id, PROCESS, this_process())
         parameters = flatten(self._context.config_loader["parameters"])
         parameters = [
@@ -128,7 +128,7 @@ class ExperimentTracking:
 
     @hook_impl
     def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
-        """End the run, and those of cells that were not scored; with failed cells it has failed."""
+        """End the run and the open runs of cells; if a cell has failed, so has the run."""
         if parent_id() is None:
             return
         close_children({}, "FINISHED")
@@ -147,8 +147,8 @@ class ExperimentTracking:
         client = mlflow_client()
         parent = client.get_run(parent_id())
         if parent.info.status != "RUNNING":
-            # A worker may begin a node of a client that has ended.
-            raise ParameterError(f"the run {parent_id()}, which this cell belongs to, has ended")
+            # A worker may begin a node after its client has ended.
+            raise ParameterError(f"the MLflow run {parent_id()} of this cell has ended")
         protocol = parent.data.params["protocol"]
         run_id = self._run_of(cell.dataset, cell.name)
         if run_id is None:
@@ -161,7 +161,7 @@ class ExperimentTracking:
                     "method": cell.name,
                     "protocol": protocol,
                     "git_commit": parent.data.tags["git_commit"],
-                    # A cell on a worker may outlive its run.
+                    # A cell's run is abandoned when the parent's process ends, not the worker's.
                     PROCESS: parent.data.tags[PROCESS],
                     "data_sha256": source["sha256"],
                 },
@@ -240,9 +240,9 @@ class ModelLogging:
         from mlflow.exceptions import MlflowException
         from mlflow.models import infer_signature
 
-        # Read again: a runner's workers keep no row of it here.
+        # The catalog loads the table again, because workers of a runner keep theirs.
         example = pd.concat(catalog.load("enhance.input"), axis=1)[:ROWS_OF_EXAMPLE]
-        # Whole numbers may be missing, or come with a fraction, in other rows.
+        # In other rows, whole numbers may be missing or have a fraction.
         numbers = example.select_dtypes(["number", "bool"]).columns
         example = example.astype(dict.fromkeys(numbers, "float64"))
         distributions = catalog.load("enhance.distributions")[:ROWS_OF_EXAMPLE]
@@ -281,7 +281,7 @@ def parent_id() -> str | None:
 
 
 def environment_of_workers() -> dict[str, str]:
-    """Variables by which a process on another machine writes to the parent run."""
+    """Environment variables that let a process on another machine write to the parent run."""
     if parent_id() is None:
         return {}
     import mlflow

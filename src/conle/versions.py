@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class PinnedVersions:
-    """A run reads what it writes itself; of other runs, the newest of the same protocol."""
+    """A run reads its own outputs, and other inputs from the newest run of the same protocol."""
 
     @hook_impl
     def after_context_created(self, context: KedroContext) -> None:
@@ -36,7 +36,8 @@ class PinnedVersions:
             if kedro_internals.is_versioned(dataset):
                 kedro_internals.pin(dataset, version, version)
         given = run_params["load_versions"] or {}
-        # Tables of the whole project, without a dataset in their name, have protocols of their own.
+        # An entry without a dataset in its name is a table of the whole project; these tables have
+        # their own protocols.
         inputs = {
             name: catalog.get(name)
             for name in pipeline.inputs() - given.keys()
@@ -47,7 +48,7 @@ class PinnedVersions:
             runs = run.of_protocol(run.recorded_runs(self._artifacts), self._parameters)
             for dataset in inputs.values():
                 found = (own.version for own in runs if kedro_internals.has(dataset, own.version))
-                # The version of this run does not exist: the dataset is missing.
+                # No run has it: the version of this run does not exist, so the input is missing.
                 kedro_internals.pin(dataset, next(found, version), version)
 
 
@@ -64,7 +65,7 @@ class RunRecord:
     def before_pipeline_run(
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
-        """Record the run, or prepare it to go on.
+        """Record the run, or prepare it to be resumed.
 
         Raises:
             ParameterError: the run to resume differs from this one.

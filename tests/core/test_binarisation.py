@@ -79,7 +79,7 @@ def test_many_ties_keep_the_order_of_columns():
 
 
 def test_float32_is_summed_in_float64():
-    """The two largest degrees exceed one half in one of the precisions alone."""
+    """The two largest degrees exceed one half in only one of the two precisions."""
     row = np.array([[0.2, 0.18, 0.15, 0.09, 0.08, 0.3]], dtype=np.float32)
     mass = np.sort(row)[:, ::-1].cumsum(axis=1)
     assert ((mass > 0.5) != (np.sort(row)[:, ::-1].astype(float).cumsum(axis=1) > 0.5)).any()

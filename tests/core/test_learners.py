@@ -21,7 +21,7 @@ def test_recovers_the_model_it_assumes(model):
 
 
 def test_without_information_it_predicts_the_mean():
-    """The intercept alone: KL is least at the mean of the distributions."""
+    """With only the intercept, KL is least at the mean of the distributions."""
     generator = np.random.default_rng(1)
     distributions = generator.dirichlet(np.ones(3), 50)
     learner = SABFGS().fit(np.ones((50, 2)), distributions)

@@ -105,7 +105,7 @@ INDEPENDENT = {
 @given(true=ROWS, recovered=ROWS)
 def test_measures_are_scipys(measure, true, recovered):
     if "kl" in measure:
-        # Where SciPy has infinity, ours is clipped: compare what has no zero to be clipped.
+        # SciPy returns infinity where ours is clipped: only rows without such zeros compare.
         true, recovered = (0.9 * rows + 0.02 for rows in (true, recovered))
     expected = [INDEPENDENT[measure](d, p) for d, p in zip(true, recovered, strict=True)]
     assert MEASURES[measure].function(true, recovered) == pytest.approx(expected, abs=1e-12)

@@ -95,7 +95,7 @@ TABLES = [pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [3]})]
     ],
 )
 def test_a_version_may_be_written_again(tmp_path, dataset_class, first, second):
-    """As a node does that is run again."""
+    """A node that is run again replaces its version."""
     options = {"save_args": {"index": False}} if dataset_class is CSVDataset else {}
     dataset = dataset_class(filepath=str(tmp_path / "a"), version=Version("v1", "v1"), **options)
     for data in (first, second):

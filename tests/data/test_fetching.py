@@ -11,9 +11,9 @@ from conle.errors import RawFileError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-# Only a server that hangs meets these, but for the one whose client is to lose patience soon.
+# Timeouts in seconds. The first is generous; the second lets a client give up soon.
 PATIENCE, LITTLE_PATIENCE = (600.0, 600.0), (600.0, 8.0)
-# After so many bytes: pieces that are not whole are lost.
+# The server stops after this number of bytes; a client loses incomplete pieces.
 CUT = 2 * fetching.BYTES_AT_A_TIME
 
 
@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body[start:])
 
     def log_message(self, *arguments):
-        """Quietly."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_wrong_file(server, tmp_path):
     server.content = b"<html>Please log in</html>"
     with pytest.raises(RawFileError, match="its checksum differs"):
         get(server)
-    # It is not gone on with.
+    # A wrong file is not kept, so the next download begins anew.
     assert cached(tmp_path) == []
 
 

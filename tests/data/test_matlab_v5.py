@@ -49,7 +49,7 @@ def test_matrices_of_numbers(kind, compressed):
 @pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["full", "sparse", "complex"])
 def test_no_wrong_byte_ends_the_process(tmp_path, kind, stride):
-    """SciPy's reader alone ends in a segmentation fault at many of these."""
+    """SciPy's reader alone crashes with a segmentation fault on many of these files."""
     content = written(x=KINDS[kind], name="toy")
     path = tmp_path / "damaged.mat"
     dataset = BenchmarkMatDataset(filepath=str(path))
@@ -64,7 +64,7 @@ def test_no_wrong_byte_ends_the_process(tmp_path, kind, stride):
                 read += 1
             except RawFileError:
                 pass
-    # A wrong number, or a byte that nothing depends on.
+    # The byte changes a number, or nothing depends on it.
     assert 0 < read < 8 * len(positions)
 
 

@@ -33,7 +33,7 @@ def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
 
 @pytest.mark.parametrize("patterns", ["shared", "of few"])
 def test_training_is_that_of_plain_networks(samples, patterns):
-    """The same start, the same full batches, three plain networks and PyTorch's own SGD."""
+    """Three plain networks are trained from the same start on full batches by PyTorch's SGD."""
     features, logical_labels = samples
     if patterns == "of few":
         # Sixty samples with sixty different logical labels.
@@ -238,7 +238,7 @@ def test_snapshots_are_what_a_shorter_training_recovers(samples):
 
 
 def test_labels_that_no_recovery_can_give_back_keep_the_last_weights():
-    """All four of five labels relevant: the softmax of a softmax cannot be binarised to that."""
+    """Four of five labels are relevant; binarising the softmax of a softmax never gives that."""
     features = np.random.default_rng(0).normal(size=(30, 3))
     logical_labels = np.tile([1.0, 1, 1, 1, 0], (30, 1))
     settings = {"steps": 20, "device": "cpu"}
@@ -263,7 +263,7 @@ def test_divergence_is_an_error(samples):
     ids=lambda enhancer: type(enhancer).__name__,
 )
 def test_divergence_in_the_last_step_is_an_error(samples, wild):
-    """No loss of a later step shows it."""
+    """No later step has a loss that would show the divergence."""
     with pytest.raises(DivergenceError, match="diverged: what it recovers is not finite"):
         wild.recover_folds(*samples, splits_of(60, 3))
     with pytest.raises(DivergenceError, match="diverged: what it recovers is not finite"):

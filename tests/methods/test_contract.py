@@ -1,4 +1,4 @@
-"""What every method must satisfy. A new method in the registry runs through all of it."""
+"""Tests that every method must pass. A new method in the registry runs through all of them."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from conle.methods.registry import FLOORS, METHODS, POSTERIORS, make_enhancer
 
 DECODERS = {*POSTERIORS, *FLOORS}
 
-# What these draw at random at their start has an order of labels, or of samples.
+# These methods draw random numbers at their start in the order of the labels, or of the samples.
 FOLLOW_THE_ORDER_OF_LABELS = {
     "conle",
     "conle_h",
@@ -49,7 +49,7 @@ pytestmark = [
     pytest.mark.parametrize(
         "name",
         [
-            # Variants of a class differ in hyperparameters alone.
+            # Variants of a class differ only in hyperparameters.
             pytest.param(name, marks=pytest.mark.slow)
             if method.role in ("ablation", "floor")
             else name
@@ -196,7 +196,7 @@ def test_a_fit_can_be_restored_from_its_weights(name, samples):
     weights = enhancer.fit(features, logical_labels).get_weights()
     assert all(isinstance(value, np.ndarray) for value in weights.values())
     restored = make(name).set_weights(weights, 5, 4)
-    # Arrays of another layout may round otherwise.
+    # Sums over arrays of another layout may round differently.
     np.testing.assert_allclose(
         restored.transform(features[:9], logical_labels[:9]),
         enhancer.transform(features[:9], logical_labels[:9]),

@@ -122,7 +122,7 @@ def test_low_rank_representation_leaves_outliers_out():
 
 
 def test_low_rank_representation_minimises_its_objective():
-    """Against small moves of Z in random directions, errors following from it."""
+    """Small moves of Z in random directions do not lower the objective."""
     generator = np.random.default_rng(1)
     X = generator.normal(size=(30, 6)) + 0.5
     basis, coefficients, _ = low_rank_representation(X, 0.3, 50, 0.01, 1.5)
@@ -142,7 +142,7 @@ def test_low_rank_representation_minimises_its_objective():
 @pytest.mark.parametrize("enhancer", [GLLE, LESC])
 @pytest.mark.parametrize("seed", range(5))
 def test_sjaffe_is_recovered_with_any_seed(load_real, enhancer, seed):
-    """The best-known public library returns NaN for some."""
+    """The best-known public library returns NaN for some seeds."""
     features, distributions = load_real("SJAFFE")
     recovered = enhancer(seed=seed).fit_transform(features, binarise(distributions))
     assert np.isfinite(recovered).all()

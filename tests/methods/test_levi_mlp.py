@@ -38,7 +38,7 @@ def test_loss_is_the_weighted_sum_of_its_terms(samples):
 
 
 def test_first_prior_loss_is_the_divergence_of_torch(samples):
-    """From the weights before any step: the first step's loss, without dropout."""
+    """The loss of the first step is computed from the initial weights, without dropout."""
     features, logical_labels = samples
     settings = {"epochs": 1, "dropout": 0.0, "learning_rate": 1e-30, "device": "cpu"}
     enhancer = LEVIMLP(**settings).fit(features, logical_labels)
@@ -68,7 +68,7 @@ def test_batched_training_is_training_each_fold_alone(samples, monkeypatch):
 
 
 def dropped(rate, counts, units):
-    """What becomes of ones in folds of their own seeds and numbers of samples, by the seed."""
+    """Apply dropout to ones in folds with different seeds and sizes; return outputs by seed."""
     generators = [torch.Generator().manual_seed(seed) for seed in counts]
     dropout = Dropout(rate, generators, list(counts.values()), 4001, torch.device("cpu"))
     x = torch.ones(len(counts), 4001, units, requires_grad=True)
@@ -86,7 +86,7 @@ def test_dropout_keeps_the_mean_and_its_share(rate, units):
     for y in together.values():
         assert (y == 0).float().mean().item() == pytest.approx(rate, abs=0.015)
         assert y.mean().item() == pytest.approx(1.0, abs=0.05)
-        # No unit and no place in a number drawn is another's.
+        # Units, and the parts of a drawn number, are independent.
         assert y.mean(dim=0).numpy() == pytest.approx(1.0, abs=0.1)
         assert y[y > 0].numpy() == pytest.approx(1 / (1 - rate))
     assert torch.equal(dropped(rate, {1: 3001}, units)[1], together[1])

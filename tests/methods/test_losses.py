@@ -11,7 +11,7 @@ Z = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 Q = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
 E = math.e
 
-# The formula, and what ConLE is trained with.
+# The formula, and the faster form that trains ConLE.
 both_contrastive_losses = pytest.mark.parametrize(
     "contrastive_loss", [contrastive_loss, fused_contrastive_loss]
 )
@@ -82,7 +82,7 @@ def test_gradient_of_the_contrastive_loss(contrastive_loss, present):
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("patterns", [1, 4, 40])
 def test_contrastive_loss_of_patterns_is_that_of_their_samples(patterns, padded, temperature):
-    """Its gradients too: of a pattern, those of its samples added up. In float32 as in float64."""
+    """The gradient of a pattern is the sum over its samples, in float32 and in float64."""
     generator = torch.Generator().manual_seed(5)
     z = torch.randn(3, 30, 8, generator=generator, dtype=torch.float64, requires_grad=True)
     q = torch.randn(3, patterns, 8, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -277,7 +277,7 @@ def test_edges_are_finite_and_float32_is_near_float64(loss, edge, labels):
 
 @pytest.mark.parametrize("margin", [0.0, 0.1, 2.0])
 def test_gradient_of_the_threshold_loss(margin):
-    """Away from ties and from the margin, where it has one."""
+    """The gradient exists away from ties and from the margin."""
     generator = torch.Generator().manual_seed(3)
     recovered = torch.rand(5, 4, generator=generator, dtype=torch.float64).softmax(dim=-1)
     labels = (torch.arange(20).reshape(5, 4) % 3 == 0).double()
@@ -296,7 +296,7 @@ def test_default_margin_and_temperature_are_those_documented():
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("kind", ["contrastive", "fused", "distance", "threshold"])
 def test_folds_with_other_numbers_of_samples(kind, reduction):
-    """Each fold is what its own samples alone are, down to one."""
+    """Each fold has the loss of its own samples alone, even with a single sample."""
     if kind == "distance":
 
         def loss(*batch, present=None):
@@ -310,7 +310,7 @@ def test_folds_with_other_numbers_of_samples(kind, reduction):
     generator = torch.Generator().manual_seed(4)
     first = torch.rand(4, 5, 3, generator=generator, dtype=torch.float64)
     second = (torch.rand(4, 5, 3, generator=generator) > 0.5).double()
-    # The lowest degree alone is relevant: no loss of this sample is 0.
+    # Only the lowest degree is relevant, so that no loss of this sample is 0.
     second[3, 0] = torch.nn.functional.one_hot(first[3, 0].argmin(), 3)
     counts = torch.tensor([5, 3, 2, 1])
     present = torch.arange(5) < counts[:, None]

@@ -90,7 +90,7 @@ def test_label_posterior_refuses_an_empty_range_of_concentrations():
     [("Yeast_alpha", 0.0028), ("SBU_3DFE", 0.0357), ("SJAFFE", 0.0280)],
 )
 def test_label_posterior_on_the_benchmark(load_real, name, kl_divergence):
-    """Measured once before; on Yeast-alpha the published ConLE has 0.005."""
+    """The expected values were measured once; on Yeast-alpha the published ConLE has 0.005."""
     features, distributions = load_real(name)
     recovered = LabelPosterior().fit_transform(features, binarise(distributions))
     assert score(distributions, recovered)["kl_divergence"] == pytest.approx(

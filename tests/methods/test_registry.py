@@ -33,7 +33,7 @@ def test_baselines_are_those_of_the_paper_and_what_was_added():
 
 
 def test_the_registry_does_not_import_torch():
-    """Every kedro command imports it."""
+    """Every kedro command imports the registry."""
     command = "import sys, conle.methods.registry; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", command], check=True)
 

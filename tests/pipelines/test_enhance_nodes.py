@@ -77,7 +77,7 @@ def test_decimals_and_very_large_whole_numbers_are_numbers(caplog):
         }
     )
     encoded, _ = encode_features(features)
-    # Text is text, whatever is in it: three codes and two kinds.
+    # Text is categorical, even if it looks like a number: three codes and two kinds.
     assert encoded.shape == (3, 2 + 3 + 2)
     np.testing.assert_array_equal(encoded[:, :2], [[1.5, 1e30], [2.25, 2], [3, 3]])
     assert "Another value in every row" in caplog.text
@@ -114,7 +114,7 @@ def test_a_fitted_model_is_the_same_from_its_folder(table, tmp_path, caplog, met
     assert dataset.exists()
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["model"]
     loaded = dataset.load()
-    # Columns in another order, towns that were never seen.
+    # Columns are in another order, and some towns were never seen.
     few = features[["member", "town", "age", "count"]].iloc[:9].copy()
     np.testing.assert_allclose(
         apply_model(loaded, few, labels[["sun", "sky", "sea"]].iloc[:9]),

@@ -58,7 +58,7 @@ def test_what_was_fitted_is_taken_from_the_recovery():
     [
         {"protocol": "transductive"},
         {"fold": [1, 1, 1, 1]},
-        # Folds of another seed.
+        # These scores have the folds of another seed.
         {"sample": [2, 1, 0, 3]},
     ],
 )

@@ -1,4 +1,4 @@
-"""The one rule whose breach makes every result worthless."""
+"""No method sees the true distributions: otherwise every result would be worthless."""
 
 import ast
 import inspect
@@ -136,7 +136,7 @@ def test_every_method_node_is_looked_at(pipelines):
 
 
 def test_every_function_that_makes_an_enhancer_is_bound_to_a_cell(pipelines):
-    """Only `Cell` makes enhancers, and only for functions that are known here."""
+    """Only `Cell` makes enhancers, and only the functions that this test lists use it."""
     makers, others = set(), set()
     package = Path(conle.__file__).parent
     for path in package.rglob("*.py"):
@@ -197,7 +197,7 @@ def test_every_function_that_makes_an_enhancer_is_bound_to_a_cell(pipelines):
     ],
 )
 def test_a_leak_would_be_found(pipelines, shortcut):
-    """The walk itself is tested: with a node that passes something on, it must object."""
+    """The search itself is tested: it must find a node that passes distributions on."""
     from kedro.pipeline import Node, Pipeline
 
     source, target = shortcut
@@ -234,7 +234,7 @@ def test_methods_take_features_and_logical_labels_only():
 def test_other_distributions_with_the_same_labels_change_nothing_recovered(
     project, pipeline, protocol
 ):
-    """Two runs whose raw files differ in D alone, binarised alike: the same bytes recovered."""
+    """Raw files that differ only in D, and binarise to the same L, give equal recoveries."""
     generator = np.random.default_rng(5)
     features = generator.normal(size=(40, 6))
     first = generator.dirichlet(np.full(4, 2.0), size=40)

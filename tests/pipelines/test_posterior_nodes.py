@@ -20,7 +20,7 @@ SHORT = {"sweeps": 40, "burn_in": 15}
 
 @pytest.fixture
 def tables():
-    """Logical labels that three features decide."""
+    """Three features, and logical labels that depend on them."""
     generator = np.random.default_rng(0)
     features = generator.normal(size=(200, 3))
     u = features @ generator.normal(size=(3, 4)) + 0.1 * generator.normal(size=(200, 4))
@@ -96,7 +96,7 @@ def test_held_out_draws(tables, floor):
     few = draws.groupby("sample", sort=False)
     assert draws["sample"].unique().tolist() == held_out[:3].tolist()
     assert (few.size() == 100).all()
-    # The draws of a sample are those that its interval and its mean are of, and give back L.
+    # The interval and the mean of a sample summarise its draws, which give back L.
     for sample, own in few:
         degrees = own[list("abcd")].to_numpy()
         interval = intervals[intervals["sample"] == sample]
@@ -106,7 +106,7 @@ def test_held_out_draws(tables, floor):
 
 
 def test_chains_that_start_apart_with_a_floor_do_not_meet(tables):
-    """What `degree_floor` is documented for: the level is hardly forgotten."""
+    """With a floor, the sampler hardly forgets its start level, as `degree_floor` documents."""
     diagnostics, *_ = draw(*tables, floor=1.0)
     medians = diagnostics.groupby("start_levels")["r_hat"].median()
     assert medians["different"] > medians["one"]

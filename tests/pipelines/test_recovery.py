@@ -83,7 +83,7 @@ def test_weights_and_curves_of_every_fold_are_kept(tables):
 
 def test_cost_of_the_work():
     with measured_cost() as cost:
-        # 64 MiB: less could be memory that the process has kept from before.
+        # The array takes 64 MiB; the process may have kept less from earlier work.
         block = np.ones(64 * 2**17)
         time.sleep(0.2)
         del block

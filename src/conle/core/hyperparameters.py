@@ -55,7 +55,7 @@ class Hyperparameters(BaseEstimator):
         """Turn the annotated fields into the arguments of `__init__`."""
         super().__init_subclass__(**options)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
-        # Without the bounds, so that the signature shown by `help` is short.
+        # The annotations leave out the bounds, so that the signature shown by `help` is short.
         hints = get_type_hints(cls)
         cls.__init__.__annotations__ = {field.name: hints[field.name] for field in fields(cls)}
         # scikit-learn asks `__init__` to store any value; values are checked in `fit`.
@@ -70,10 +70,10 @@ class Hyperparameters(BaseEstimator):
         """Check types and bounds of all hyperparameters.
 
         Raises:
-            ValueError: which hyperparameter is wrong, the rule it breaks, and its value.
+            ValueError: names the wrong hyperparameter, the rule it breaks, and its value.
         """
         given = {name: getattr(self, name) for name in self.hyperparameter_names()}
-        # NumPy's numbers, as parameter grids hold them, become Python's, which pydantic checks.
+        # Parameter grids may hold NumPy's numbers, but pydantic accepts only Python's.
         values = {
             name: value.item() if isinstance(value, np.generic) else value
             for name, value in given.items()

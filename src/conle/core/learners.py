@@ -68,7 +68,7 @@ class SABFGS(Hyperparameters):
         return self
 
     def predict(self, features: ArrayLike) -> Distributions:
-        """Predict the distributions of samples, samples x labels, rows sum to 1."""
+        """Predict the distributions of samples: samples x labels, rows sum to 1."""
         return softmax(self._columns(features) @ self.weights_, axis=1)
 
     def _columns(self, features: ArrayLike) -> Float[np.ndarray, "samples columns"]:

@@ -19,7 +19,7 @@ from scipy.special import rel_entr
 Distributions = Float[np.ndarray, "samples labels"]
 PerSample = Float[np.ndarray, " samples"]
 
-# Recovered degrees are clipped here, because a degree of exactly zero would make the divergence
+# Smaller degrees are raised to this one, because a degree of exactly zero would make the divergence
 # infinite.
 SMALLEST_DEGREE = 1e-12
 

@@ -12,7 +12,8 @@ from conle.errors import RawFileError
 BYTES_AT_A_TIME = 2**16
 # Seconds to wait for a connection, and between two pieces of a file.
 PATIENCE = (10.0, 30.0)
-# Bytes, hundreds of times as many as the benchmark's largest file has: a server may never stop.
+# A download stops at this number of bytes, hundreds of times the size of the benchmark's largest
+# file, because a server may never stop.
 LARGEST_FILE = 2**30
 ATTEMPTS = 3
 

@@ -1,6 +1,6 @@
 """Fitted models, and the folders that hold them: JSON, safetensors and skops.
 
-A model has all that new rows need.
+A model holds everything that the enhancement of new rows needs.
 """
 
 import json

@@ -109,7 +109,7 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     """
 
     reading: Literal["raw", "softmax", "double"] = "double"
-    """Place of the softmax in the paper's "normalised by the softmax form".
+    """How the paper's "normalised by the softmax form" is read.
 
     "raw": the losses see the output of F3, and its softmax is recovered. "softmax": the losses see
     the softmax, and the softmax is recovered. "double": the losses see the softmax, and the softmax
@@ -122,7 +122,7 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
 
     "fixed": the weights after the last step. "agreement": the weights at the first maximum of the
     agreement, which is the share of training rows whose recovered distribution, binarised, gives
-    back the whole L. Where the agreement is always 0, the last weights are kept, with a warning.
+    back the whole L. If the agreement is always 0, the last weights are kept, with a warning.
     """
     steps: PositiveInt = 200
     """Steps of the gradient descent."""
@@ -146,7 +146,7 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     """Seed of the initial weights and the order of the samples."""
 
     def check_hyperparameters(self) -> None:
-        """Check the hyperparameters, alone and together; see `Hyperparameters`."""
+        """Check each hyperparameter and their combinations; see `Hyperparameters`."""
         super().check_hyperparameters()
         if self.stopping == "agreement" and self.check_every > self.steps:
             raise ValueError(

@@ -29,7 +29,7 @@ Recovered = Float[np.ndarray, "samples labels"]
 RecoveredRows = Float[np.ndarray, "_ labels"]
 # Row numbers; any two arrays may differ in length.
 Rows = Int[np.ndarray, " _"]
-# Not typing.Self, which beartype does not check in a decorated method.
+# beartype does not check typing.Self in a decorated method, so a type variable is used.
 Enhancer = TypeVar("Enhancer", bound="LabelEnhancer")
 # The training rows and the test rows.
 Split = tuple[Rows, Rows]
@@ -37,10 +37,10 @@ Split = tuple[Rows, Rows]
 # Distances and variances need the squares of features.
 LARGEST_FEATURE = 1e100
 
-# Quantities followed in training, by name: the steps at which each was taken, and its values.
+# Quantities recorded in training, by name: the steps at which each was recorded, and its values.
 Curves = dict[str, tuple[Int[np.ndarray, " _"], Float[np.ndarray, " _"]]]
 
-# Called with the work done, the whole work, and a few words on where it stands.
+# Called with the finished work, all work, and a short status text.
 ProgressCallback = Callable[[int, int, str], None]
 
 
@@ -60,7 +60,7 @@ class FoldRecovery:
         recovered: per fold the distributions of its test rows (test rows x labels, rows sum to 1).
         weights: learned arrays by name, the first axis runs over the folds; empty for methods
             that learn none.
-        curves: per fold the quantities followed in training; empty for methods that are not
+        curves: per fold the quantities recorded in training; empty for methods that are not
             trained in steps.
         snapshots: per fold the test rows as recovered after some steps of the training, by step;
             empty for methods that take none.
@@ -110,7 +110,7 @@ class LabelEnhancer(Hyperparameters, ABC):
         self.check_hyperparameters()
         checked_features, checked_labels = check_inputs(features, logical_labels)
         self._fit(checked_features, checked_labels)
-        # Last, so that a fit that fails leaves an earlier one as it was.
+        # Set last, so that a fit that fails leaves an earlier one as it was.
         validate_data(self, features, skip_check_array=True)
         self.n_labels_in_ = checked_labels.shape[1]
         return self
@@ -324,7 +324,7 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
         Both as float64 arrays, which may share memory with the arguments: do not write to them.
 
     Raises:
-        ValueError: the first wrong value, its row and its column.
+        ValueError: names the first wrong value, its row and its column.
     """
     _check_indices(features, logical_labels)
     features = _as_matrix(features, "features")
@@ -374,7 +374,7 @@ def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered | Ta
 
 def _as_matrix(values: ArrayLike, name: str) -> Float[np.ndarray, "samples columns"]:
     try:
-        # In one memory layout, because sums round differently in another.
+        # One memory layout is used, because sums round differently in another.
         matrix = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a matrix of numbers: {error}") from None

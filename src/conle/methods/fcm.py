@@ -31,7 +31,7 @@ class FCM(TransductiveEnhancer):
     """
 
     clusters_per_label: PositiveInt = 10
-    """Clusters for each label; there are never more clusters than samples."""
+    """Clusters for each label; there are never more clusters in all than samples."""
     fuzzifier: Annotated[float, Field(gt=1)] = 2.0
     """Exponent of the memberships."""
     composition: Literal["max_min", "max_product", "sum_product"] = "max_min"
@@ -78,7 +78,7 @@ def fuzzy_c_means(
     """
     centres = np.zeros((memberships.shape[1], features.shape[1]))
     for _ in range(iterations):
-        # Relative to the largest membership of a cluster, so that no power underflows.
+        # Memberships are relative to the largest one of a cluster, so that no power underflows.
         largest = memberships.max(axis=0)
         weights = (memberships / np.where(largest > 0, largest, 1)) ** fuzzifier
         # A cluster without members stays where it is.
@@ -90,7 +90,7 @@ def fuzzy_c_means(
         )
         distance = cdist(features, centres)
         nearest = distance.min(axis=1, keepdims=True)
-        # Relative to the nearest centre, so that no power overflows.
+        # Distances are relative to the nearest centre, so that no power overflows.
         with np.errstate(invalid="ignore", divide="ignore"):
             closeness = np.where(
                 distance == nearest, 1.0, (nearest / distance) ** (2 / (fuzzifier - 1))

@@ -43,8 +43,8 @@ def regress(
     part of the method.
 
     Args:
-        design: Phi.
-        logical_labels: L.
+        design: Phi, samples x columns.
+        logical_labels: L, samples x labels.
         smoothness: value and gradient of the penalty, given the predictions (Phi W)'.
         weight: weight of the penalty.
         iterations: largest number of iterations.
@@ -77,10 +77,10 @@ def regress(
 
 
 def _scipy_on_one_core() -> AbstractContextManager:
-    """Limit the BLAS that comes with SciPy to one core, where NumPy brings another BLAS.
+    """Limit SciPy's BLAS to one core if NumPy has a BLAS of its own.
 
-    L-BFGS uses SciPy's BLAS and the objective NumPy's, in turns. Their threads would wait for work
-    on the same cores and slow each other down.
+    L-BFGS uses SciPy's BLAS and the objective uses NumPy's, in turns. Their threads would wait for
+    work on the same cores and slow each other down.
     """
     site = Path(scipy.__file__).parents[1]
     own = [

@@ -23,7 +23,7 @@ from conle.methods.graph_regression import kernel_design, regress
 Basis = Float[np.ndarray, "samples rank"]
 Coefficients = Float[np.ndarray, "rank samples"]
 
-# At a larger penalty the constraints hold up to rounding already.
+# With a larger penalty the constraints hold up to rounding.
 LARGEST_PENALTY = 1e8
 # The representation has converged at this residual relative to the features.
 RESIDUAL = 1e-8

@@ -26,7 +26,7 @@ from conle.methods.training.loop import ObjectiveTerms
 from conle.methods.training.samples import Samples
 from conle.methods.training.scaling import FeatureScaling
 
-# Keeps the logarithm of a standard deviation finite.
+# This limit keeps the logarithm of a standard deviation finite.
 SMALLEST_DEVIATION = 1e-6
 
 

@@ -41,10 +41,10 @@ class LabelPosterior(InductiveEnhancer):
     """Posterior mean of the distribution given only how many labels of a sample are relevant.
 
     D has a symmetric Dirichlet(a) prior. The value of a maximises the likelihood of the observed
-    numbers of relevant labels under the binarisation; among several maxima, as where all samples
-    have one number, it is the one nearest to 1, the uniform Dirichlet. A sample with k relevant
-    labels is recovered as M_k / k for each of them and (1 - M_k) / (c - k) for each other, where
-    M_k = E[mass of the k largest degrees | binarising gives k relevant labels].
+    numbers of relevant labels under the binarisation; among several maxima, for example if
+    all samples have one number, it is the one nearest to 1, the uniform Dirichlet. A sample with k
+    relevant labels is recovered as M_k / k for each of them and (1 - M_k) / (c - k) for each other,
+    where M_k = E[mass of the k largest degrees | binarising gives k relevant labels].
 
     Both expectations come from the same Monte Carlo draws for every fit with one seed. Where no
     draw at the chosen a has k relevant labels, M_k comes from the nearest a at which one has. A
@@ -70,7 +70,7 @@ class LabelPosterior(InductiveEnhancer):
     """Seed of the Monte Carlo draws."""
 
     def check_hyperparameters(self) -> None:
-        """Check the hyperparameters, alone and together; see `Hyperparameters`."""
+        """Check each hyperparameter and their combinations; see `Hyperparameters`."""
         super().check_hyperparameters()
         if not self.smallest_concentration < self.largest_concentration:
             raise ValueError(
@@ -87,7 +87,7 @@ class LabelPosterior(InductiveEnhancer):
         drawn, mass = _drawn_relevant_counts(
             labels, self.threshold, self.draws, tuple(concentrations), self.seed
         )
-        # Half a draw more keeps a k that was not drawn possible but unlikely.
+        # Half a draw is added, so that a k that was not drawn stays possible but unlikely.
         probabilities = (drawn + 0.5) / (drawn + 0.5).sum(axis=1, keepdims=True)
         likelihood = np.log(probabilities) @ observed
         best = min(

@@ -78,7 +78,7 @@ METHODS = {
     "conle_posterior": Method(
         "ConLE posterior", _CONLE_POSTERIOR, "conle_posterior", "posterior", resource="gpu"
     ),
-    # With a floor on every dataset and on none, whatever the datasets declare.
+    # These posteriors have a floor on every dataset or on none, whatever the datasets declare.
     "conle_posterior_floor": Method(
         "ConLE posterior, floor",
         _CONLE_POSTERIOR,
@@ -137,7 +137,7 @@ BASELINES = _with_role("baseline")
 REFERENCES = _with_role("reference")
 # The posterior whose representation the logical labels choose; it is no method of its own.
 CHOSEN = "posterior_chosen"
-# The learner of the predictive setting is trained on these beside recovered distributions.
+# The learner of the predictive setting is also trained on these.
 TRUE_DISTRIBUTIONS, NORMALISED_LABELS = "true_distributions", "normalised_labels"
 
 TITLES = {name: method.title for name, method in METHODS.items()} | {
@@ -191,7 +191,7 @@ def make_enhancer(name: str, hyperparameters: Any = None, **run_settings: Any) -
 
 
 def suggestion(wrong: str, choices: Iterable[str]) -> str:
-    """End of a message about a wrong name: the nearest right one, or all that there are."""
+    """End of a message about a wrong name: the nearest known name, or all known names."""
     close = get_close_matches(wrong, list(choices), n=1)
     if close:
         return f"; did you mean {close[0]!r}?"

@@ -1,4 +1,4 @@
-"""What a command prints on the terminal at its end."""
+"""The text that a command prints on the terminal at its end."""
 
 import os
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from conle.methods.registry import TITLES
 from conle.reporting.grids import mean_and_deviation
 from conle.reporting.titles import measure_title
 
-# Single entries of the catalog whose place is printed, with their titles.
+# A command prints the places of these entries of the catalog, with their titles.
 PLACES = {
     "results": "Results",
     "summary": "Summary",
@@ -34,7 +34,7 @@ def print_results(
 
     Args:
         outputs: names of the catalog entries that a run has made.
-        catalog: the catalog of the run.
+        catalog: holds the entries and their places.
         project: folder of the project; places are relative to it.
         more: further lines.
     """

@@ -18,7 +18,7 @@ class Entry:
 
     Attributes:
         text: the text that a reader sees.
-        value: sorts the entry; the text does where there is none.
+        value: sorts the entry; None sorts it by its text.
         best: whether the text is bold.
         beside: a second text, in small letters.
         note: a text that appears under the pointer.
@@ -45,7 +45,7 @@ def grid_of(table: pd.DataFrame, decimals: int = 4) -> Grid:
 
     Args:
         table: its columns become the headings.
-        decimals: of floating-point numbers.
+        decimals: decimals of floating-point numbers.
     """
 
     def entry(column: str, value: Any) -> Entry:
@@ -144,5 +144,5 @@ def curve_grid(table: pd.DataFrame, index: str, columns: str) -> Grid:
 
 
 def mean_and_deviation(mean: float, std: float) -> str:
-    """Mean ± standard deviation; the mean alone where there is a single fold."""
+    """Mean ± standard deviation; only the mean for a single fold."""
     return f"{mean:.4f}" + ("" if pd.isna(std) else f" ± {std:.4f}")

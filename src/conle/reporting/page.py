@@ -105,7 +105,7 @@ def fill_template(name: str, **values: Any) -> str:
 
 
 def as_base64(svg: str) -> str:
-    """An SVG text as a page embeds it."""
+    """An SVG text encoded for the address of an image in a page."""
     return base64.b64encode(svg.encode()).decode()
 
 

@@ -12,7 +12,7 @@ from conle.core.measures import MEASURES
 from conle.reporting.tables import complete_part
 from conle.reporting.titles import method_title
 
-# The tests need at least so many datasets (blocks) and methods (treatments).
+# The tests need at least these numbers of datasets (blocks) and methods (treatments).
 FEWEST_DATASETS, FEWEST_METHODS = 3, 3
 SIGNIFICANCE = 0.05
 

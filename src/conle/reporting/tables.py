@@ -25,7 +25,7 @@ NOTES = {
     "canberra": "the paper prints a square in the numerator; its figures are without it",
 }
 SIZES = ("examples", "features", "labels")
-# The paper prints three decimals, and ranks and wins are of means rounded like its own.
+# The paper prints three decimals; ranks and wins compare means that are rounded in the same way.
 PUBLISHED_DECIMALS = 3
 REFERENCE = "label_posterior"
 
@@ -90,8 +90,8 @@ def recovery_table(
     Returns:
         Columns dataset, method, fitted_on, measure, mean, std, folds, rank (among the methods of
         a dataset and measure; ties of the rounded means share the best), published, difference
-        and suspect. The last three are empty where nothing was published. They stand with the
-        measure that the published value is of, `compared_with`.
+        and suspect. The last three are empty where nothing was published, and are in the row of the
+        measure `compared_with`.
     """
     summary = summary[summary["measure"].isin(measures)]
     table = summary[summary["method"].isin(methods)].copy()
@@ -126,9 +126,9 @@ def _signed(table: pd.DataFrame) -> pd.Series:
 def complete_part(recovery: pd.DataFrame) -> pd.DataFrame:
     """The datasets and methods of a table that average ranks and tests compare.
 
-    Every method of this part recovered every dataset of it. Methods join in the order of the number
-    of datasets that they recovered, and the part with the most pairs of a dataset and a method is
-    taken, so that a method that was tried on a single dataset does not take the others out. The
+    Every method of this part recovered every dataset of it. Methods are added in the order of the
+    number of datasets that they recovered, and the part with the most pairs of a dataset and a
+    method is chosen, so that a method with a single dataset does not exclude the others. The
     chosen posterior and those with one floor for all datasets are left out, because most of their
     results repeat those of another posterior.
     """

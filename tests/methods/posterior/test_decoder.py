@@ -82,7 +82,7 @@ def test_the_first_independent_chain_is_the_one_of_a_fit(simulated):
     decoder.fit(features[training], logical_labels[training])
     alone = decoder.sample(features[held_out], logical_labels[held_out])
     np.testing.assert_allclose(chains[0], alone, atol=1e-9)
-    # The others have draws of their own, from the same posterior.
+    # The other folds have their own draws from the same posterior.
     for other in chains[1:]:
         assert np.abs(other - chains[0]).max() > 0.01
         np.testing.assert_allclose(other.mean(axis=0), chains[0].mean(axis=0), atol=0.2)
@@ -126,7 +126,7 @@ def test_labels_that_no_distribution_gives_are_named(samples):
 
 
 def test_labels_that_only_a_uniform_distribution_gives(samples):
-    """Three of four at T = 1/2."""
+    """At T = 1/2, only the uniform distribution makes three of four labels relevant."""
     features, logical_labels = samples
     logical_labels = logical_labels.copy()
     logical_labels[5] = [1, 1, 1, 0]
@@ -194,7 +194,7 @@ def test_principal_components_are_those_of_the_training_rows(simulated):
     scores = pca.transform(scaled)
     expected = scores / pca.transform(scaled[training]).std(axis=0).mean()
     np.testing.assert_allclose(learned(features), expected, atol=1e-9)
-    # Other test rows change nothing.
+    # Other test rows do not change the result.
     changed = features.copy()
     changed[test] = 9.0
     (again,) = PrincipalComponentsLearner(2, 5.0, 0)(changed, logical_labels, [(training, test)])

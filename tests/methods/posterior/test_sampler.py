@@ -56,7 +56,7 @@ def draws_of(degrees, means, coefficients, sweeps, burn_in, seed=0):
     return np.stack(kept)
 
 
-# The others are found in the same way.
+# Only slow tests use the other thresholds, which find the same mistakes.
 THRESHOLDS = [0.5, *(pytest.param(other, marks=pytest.mark.slow) for other in (0.3, 0.7))]
 
 
@@ -112,7 +112,7 @@ def test_intervals_cover_simulated_distributions(threshold):
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 def test_every_draw_binarises_to_its_labels(threshold):
-    """Up to 1e-12 of the cumulative sum, in a chain that also moves the scale."""
+    """The cumulative sum may be off by 1e-12; the chain also moves the scale."""
     generator = np.random.default_rng(3)
     features = generator.normal(size=(80, 2))
     scores = features @ generator.normal(size=(2, 6)) + generator.normal(size=(80, 6))
@@ -174,7 +174,8 @@ def statistics_of(coefficients):
 def test_geweke_joint_test():
     """Chains that start at the prior stay there if u is drawn anew after every update.
 
-    With a proper inverse Wishart, through the draw of (Sigma, W), of lambda and the scale moves.
+    The prior of Sigma is a proper inverse Wishart. The test covers the draws of (Sigma, W) and of
+    lambda, and the scale moves.
     """
     labels, samples, cycles, threshold = 3, 6, 8, 0.5
     prior = CovariancePrior(deviation=0.8, degrees=6.0, scale=1.5)
@@ -194,7 +195,7 @@ def test_geweke_joint_test():
         rows = binarise(d, threshold).reshape(CHAINS, samples, labels)
         relevant = torch.from_numpy(rows == 1).mT.contiguous()
         degrees = LatentDegrees(relevant, u.exp(), 0.0, threshold)
-        # A vague prior draws some whose weights overflow.
+        # Some draws of a vague prior have weights that overflow.
         degrees.u = u
         present = updates.draw(cycle, degrees.u, present)
         before = present.variance
@@ -208,7 +209,7 @@ def test_geweke_joint_test():
     for name, values in statistics_of(present).items():
         p_value = ks_2samp(values.numpy(), expected[name].numpy()).pvalue
         assert p_value > 1e-3, name
-    # And lambda against its closed form.
+    # The distribution of lambda has a closed form.
     assert kstest(present.precision.numpy(), "gamma", args=(0.5, 0, 2)).pvalue > 1e-3
 
 

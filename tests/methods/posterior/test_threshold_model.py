@@ -77,7 +77,7 @@ def test_bounds_where_labels_only_order_the_degrees():
 
 @pytest.mark.parametrize(("threshold", "labels"), [(0.5, 4), (0.3, 10), (0.7, 10), (0.5, 5)])
 def test_counts_that_binarising_can_give(threshold, labels):
-    """Near the uniform distribution as many labels as can be are relevant."""
+    """Near the uniform distribution the number of relevant labels is the largest possible."""
     possible, uniform = possible_counts(labels, threshold)
     generator = np.random.default_rng(0)
     drawn = [

@@ -38,7 +38,7 @@ def test_quantiles(a, b):
     share = np.linspace(0.01, 0.99, 99)
     expected = truncnorm.isf(share, a, b) if a + b > 0 else truncnorm.ppf(share, a, b)
     drawn = draw(a, b, share)
-    # Differences of a draw from its nearer limit, not rounding of the draw itself.
+    # The tolerance is relative to the draw's distance from the nearer limit.
     scale = 1 / max(1.0, min(abs(a), abs(b)))
     np.testing.assert_allclose(drawn, expected, rtol=1e-12, atol=2e-6 * scale)
 
@@ -46,7 +46,7 @@ def test_quantiles(a, b):
 @pytest.mark.parametrize(("a", "b"), LIMITS)
 def test_draws_are_finite_and_within_their_limits(a, b):
     drawn = draw(a, b, np.array([0.0, 1e-17, 0.5, 1 - 2**-53]))
-    # At the ends of an interval without an end.
+    # The first and the last draw of an unbounded interval may be infinite.
     inner = drawn[1:3] if np.isinf(a) or np.isinf(b) else drawn
     assert np.isfinite(inner).all()
     assert ((drawn >= a) & (drawn <= b)).all()

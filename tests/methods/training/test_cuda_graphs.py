@@ -37,7 +37,7 @@ def test_batches_of_one_width_are_the_others_padded():
     ids=lambda enhancer: type(enhancer).__name__,
 )
 def test_padding_every_batch_changes_nothing_but_rounding(samples, monkeypatch, enhancer):
-    """A GPU's batches have one width, here every step is run as it is."""
+    """Batches for a GPU have one width; here every step runs without a graph."""
     features, logical_labels = samples
     rows = np.arange(60)
     splits = [(np.setdiff1d(rows, test), test) for test in np.array_split(rows, 7)]
@@ -61,7 +61,7 @@ def test_a_processor_gets_the_batches_as_they_are():
 
 
 def test_a_gpu_gets_the_same_batches_many_at_a_time(monkeypatch):
-    """But for the transfers, which need a GPU."""
+    """The transfers themselves need a GPU and are replaced."""
     moved = []
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
     monkeypatch.setattr(

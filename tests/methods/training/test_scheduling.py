@@ -24,7 +24,7 @@ def test_chunks_cover_all_folds_once(folds, cores, monkeypatch):
     assert np.concatenate(chunks).tolist() == list(range(folds))
     assert max(map(len, chunks)) <= 25
     assert max(map(len, chunks)) - min(map(len, chunks)) <= 1
-    # No core waits for another's last chunk.
+    # No core waits while another works on a last chunk.
     assert len(chunks) % min(cores, -(-folds // 5)) == 0
 
 
@@ -42,7 +42,7 @@ def test_chunks_side_by_side_come_in_their_order():
 
 
 def test_a_chunk_that_fails_stops_the_others():
-    """The others would go on for ever."""
+    """Without `stop`, the other chunks would never end."""
     counter = StepCounter(lambda done: None)
 
     def work(chunk):
@@ -94,7 +94,7 @@ def test_auto_is_the_gpu_where_there_is_one():
 )
 @pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far")
 def test_a_gpu_without_memory_takes_fewer_folds_at_a_time(samples, monkeypatch, enhancer):
-    """With the same results; told by PyTorch's own error, here without a GPU."""
+    """The results are the same. PyTorch's own error is raised here without a GPU."""
     features, logical_labels = samples
     splits = [(np.arange(40), np.arange(40, 60))] * 7
     expected = enhancer.recover_folds(features, logical_labels, splits)
@@ -114,6 +114,6 @@ def test_a_gpu_without_memory_takes_fewer_folds_at_a_time(samples, monkeypatch, 
         )
     assert too_many == [7, 4, 3]
     np.testing.assert_allclose(found.recovered, expected.recovered, atol=1e-6)
-    # Steps of no use do not count.
+    # Steps of a failed attempt do not count.
     done, whole = counts[-1]
     assert done == whole == max(done for done, _ in counts)

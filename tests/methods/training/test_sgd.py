@@ -27,7 +27,7 @@ def test_steps_are_those_of_torch(momentum):
 
 @pytest.mark.slow
 def test_training_imports_no_compiler():
-    """It takes a second, and no method compiles anything."""
+    """The compiler takes a second to import, and no method compiles anything."""
     script = (
         "import sys, numpy as np\n"
         "from conle import ConLE\n"

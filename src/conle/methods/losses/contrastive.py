@@ -56,7 +56,7 @@ def contrastive_loss(
     negative = present[..., None] & present[..., None, :] & ~itself
     has_negatives = negative.any(dim=-1)
     of_z, of_q = ((pairs * negative).sum(dim=-1) for pairs in (zz + zq, qq + zq.mT))
-    # A sample that is alone in its batch has no term; nor has padding.
+    # A sample that is alone in its batch has no term, and padding has none.
     of_z, of_q = (torch.where(has_negatives, negatives, 1.0) for negatives in (of_z, of_q))
     positive = (z * q).sum(dim=-1) / temperature
     per_sample = torch.where(has_negatives, of_z.log() + of_q.log() - 2 * positive, 0.0)

@@ -1,6 +1,6 @@
 """The posterior decoder: label distributions inferred from how logical labels are made.
 
-Logical labels that were made by binarising distributions at T say more of the degrees than which
+Logical labels that were made by binarising distributions at T say more about the degrees than which
 are relevant. The decoder models the degrees given a representation of the features (`sampler`),
 conditions on exactly the observed logical labels, and recovers the posterior mean. It is this
 project's own; the contrastive representation is ConLE's (Wang et al., "Contrastive label
@@ -53,13 +53,13 @@ from conle.methods.posterior.sampler import coefficients_from_arrays, coefficien
 from conle.methods.seeds import fold_seeds, spawned
 from conle.methods.training.scheduling import StepCounter, on_all_cores, resolve_device
 
-# Samples of all folds that are sampled at once. With fewer, the time between the operations of the
-# program dominates; more fall out of a CPU's cache.
+# Samples of all folds that are sampled at once. With fewer, the overhead of calls dominates; more
+# do not fit into a CPU's cache.
 CHUNK_SAMPLES_ON_CPU = 40_000
 CHUNK_SAMPLES_ON_GPU = 1_000_000
 # Fewer samples are not worth sharing between two cores.
 SHARED_SAMPLES = 20_000
-# The progress has so many parts, and learning the representations takes so many of them.
+# Parts of the progress in all, and parts for learning the representations.
 PROGRESS_PARTS, LEARNING_PARTS = 1000, 300
 
 
@@ -88,7 +88,7 @@ class PosteriorDecoder(InductiveEnhancer):
     sweeps: PositiveInt = 200
     """Sweeps of the Gibbs sampler."""
     burn_in: NonNegativeInt = 80
-    """Sweeps before the first draw that counts."""
+    """Number of first sweeps that are discarded."""
     chains: PositiveInt = 4
     """Chains for each sample that is recovered."""
     device: str = "auto"
@@ -101,7 +101,7 @@ class PosteriorDecoder(InductiveEnhancer):
         """The learner of the representation."""
 
     def check_hyperparameters(self) -> None:
-        """Check the hyperparameters, alone and together; see `Hyperparameters`."""
+        """Check each hyperparameter and their combinations; see `Hyperparameters`."""
         super().check_hyperparameters()
         resolve_device(self.device)
         if self.burn_in >= self.sweeps:

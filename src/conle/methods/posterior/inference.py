@@ -26,10 +26,10 @@ Draw = Float[Tensor, "folds labels samples_x_chains"]
 
 @dataclass(frozen=True)
 class Inference:
-    """The two Gibbs samplings of the decoder: of its coefficients, and of distributions.
+    """Runs the decoder's two Gibbs samplers, one for its coefficients and one for distributions.
 
-    All folds have equal numbers of samples. Representations and logical labels are given as one
-    array per fold, seeds as one per fold.
+    All folds have equal numbers of samples. Representations, logical labels and seeds are given as
+    one per fold.
 
     Attributes:
         threshold: T, or None where labels only order the degrees.
@@ -37,9 +37,9 @@ class Inference:
         start_level: factor of the weights that the sampler starts from, one or one per fold.
         scale_prior: tau of the half-normal prior.
         sweeps: sweeps of the Gibbs sampler.
-        burn_in: sweeps before the first draw that counts.
+        burn_in: number of first sweeps that are discarded.
         chains: chains for each sample whose distribution is drawn.
-        device: where to sample.
+        device: samples are drawn there.
     """
 
     threshold: float | None

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 from conle.methods.contract import LogicalLabels, NotApplicableError
 from conle.methods.posterior.threshold_model import possible_counts
 
-# With fewer samples than this share whose number of relevant labels differs from the most frequent
+# If a smaller share of the samples has another number of relevant labels than the most frequent
 # one, L hardly says how far the degrees are apart.
 SHARE_OF_OTHER_COUNTS = 0.01
 ROWS_SHOWN = 5
@@ -65,8 +65,8 @@ def warn_of_unidentified_scale(
 ) -> None:
     """Warn where the logical labels hardly say how far the degrees are apart.
 
-    They do not without a threshold, with two labels, or where nearly all samples have the same
-    number of relevant labels. Then the prior decides.
+    This is so without a threshold, with two labels, or if nearly all samples have the same number
+    of relevant labels. Then the prior decides.
     """
     counts = np.bincount(logical_labels.sum(axis=1).astype(int))
     others = 1 - counts.max() / counts.sum()

@@ -27,7 +27,7 @@ INTERCEPT_PRECISION = 0.01
 # Shape and rate of the prior of lambda.
 PRECISION_PRIOR = (0.5, 0.5)
 START_VARIANCE = 0.1
-# Added to the scatter matrix, which is singular where all samples agree.
+# This is added to the scatter matrix, which is singular if all samples agree.
 JITTER = 1e-8
 # Standard deviations of log g in the scale moves.
 SCALE_MOVES = (0.3, 0.03, 0.003)
@@ -115,7 +115,7 @@ class LatentDegrees:
         start: initial weights, which must be feasible.
         floor: phi.
         threshold: T, or None where labels only order the degrees.
-        ordering_only: samples whose labels only order the degrees; None for none.
+        ordering_only: samples whose labels only order the degrees; None if there are none.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class LatentDegrees:
         ordering_only: Bool[Tensor, "folds samples"] | None = None,
     ) -> None:
         self.relevant = logical_labels
-        # Added to or subtracted from a weight, these leave it out of an extreme without a branch.
+        # Added to or subtracted from a weight, these exclude it from an extreme without a branch.
         self._share = logical_labels.to(start.dtype)
         self._if_irrelevant = torch.zeros_like(start).masked_fill_(~logical_labels, torch.inf)
         self._if_relevant = torch.zeros_like(start).masked_fill_(logical_labels, torch.inf)
@@ -171,7 +171,7 @@ class LatentDegrees:
     def _with_label(
         self, label: int, relevant_mass, irrelevant_mass, smallest_relevant, largest_irrelevant
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Masses and extremes with one more label."""
+        """Return masses and extremes that include one more label."""
         w = self.w[:, label]
         own = w * self._share[:, label]
         return (
@@ -182,7 +182,7 @@ class LatentDegrees:
         )
 
     def _limits(self, label: int, before: tuple, after: tuple) -> tuple[Tensor, Tensor]:
-        """Limits of u of a label."""
+        """Return the limits of u of a label."""
         relevant = self.relevant[:, label]
         smallest = torch.minimum(before[2], after[2])
         largest = torch.maximum(before[3], after[3])

@@ -21,7 +21,7 @@ def truncated_normal(
     """Draw from N(mean, deviation^2) restricted to [low, high], by inverting the distribution.
 
     Args:
-        mean: means; float64, as all other arguments.
+        mean: means; all arguments are float64.
         deviation: positive deviations.
         low: lower limits, which may be -inf.
         high: upper limits, not below `low`; they may be inf.
@@ -31,7 +31,7 @@ def truncated_normal(
         One draw for each element, within its limits.
     """
     a, b = (low - mean) / deviation, (high - mean) / deviation
-    # Mirrored into the left tail, where the distribution function keeps its relative precision.
+    # Limits are mirrored into the left tail, where the distribution function is precise.
     sign = -torch.copysign(torch.ones_like(a), a + b)
     a, b = a * sign, b * sign
     left, right = torch.minimum(a, b), torch.maximum(a, b)

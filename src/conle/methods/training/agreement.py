@@ -15,9 +15,9 @@ def binarises_to(
 ) -> Bool[Tensor, "*folds samples"]:
     """Whether binarising each distribution gives its logical labels, without sorting.
 
-    It does if every relevant degree exceeds every irrelevant one, the relevant mass exceeds T, and
-    the relevant mass without the smallest relevant degree does not. Where a relevant and an
-    irrelevant degree are equal, the answer is no.
+    The answer is yes if every relevant degree exceeds every irrelevant one, the relevant mass
+    exceeds T, and the relevant mass without the smallest relevant degree does not. If a relevant
+    and an irrelevant degree are equal, the answer is no.
     """
     relevant = logical_labels > 0.5
     smallest_relevant = distributions.masked_fill(~relevant, torch.inf).amin(dim=-1)
@@ -63,7 +63,7 @@ class BestWeights:
         improved = reached > self._best
         self._best = torch.where(improved, reached, self._best)
         for name, weights in self._networks.state_dict().items():
-            # Not by a boolean index, for which the CPU would wait for a GPU.
+            # For a boolean index the CPU would wait for the GPU.
             torch.where(improved[:, None, None], weights, self._kept[name], out=self._kept[name])
 
     def restore(self) -> int:

@@ -49,7 +49,7 @@ def fold_batches(
     def epochs(rows: Rows, number: int, generator: np.random.Generator) -> Iterator[tuple]:
         sizes = np.full(number, len(rows) // number)
         sizes[: len(rows) % number] += 1
-        # Beyond the end of a batch its first row is repeated.
+        # Padding repeats the first row of a batch.
         columns = np.arange(widest)
         starts = np.cumsum(sizes) - sizes
         position = starts[:, None] + np.where(columns < sizes[:, None], columns, 0)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 Step = Callable[[Tensor, Tensor | None], Tensor]
 
-# Run before the capture: these steps make the optimiser's state and choose kernels.
+# Steps before the capture make the optimiser's state and choose kernels.
 STEPS_BEFORE_CAPTURE = 3
 
 
@@ -33,7 +33,7 @@ class CUDAGraphStep:
         """Do one step. The next call overwrites the result."""
         self._calls += 1
         if self._calls <= STEPS_BEFORE_CAPTURE:
-            # Off the default stream, as the capture is.
+            # Like the capture, the first steps use another stream than the default one.
             self._side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self._side):
                 output = self._step(rows, present)
@@ -54,7 +54,7 @@ class CUDAGraphStep:
 def tensor_float_32(allowed: bool, device: torch.device) -> Iterator[None]:
     """Allow or forbid a GPU to round the factors of matrix products to TF32 (10 bits).
 
-    The former setting returns at the end of the context. A CPU is left alone.
+    The former setting returns at the end of the context. On a CPU nothing changes.
     """
     if device.type != "cuda":
         yield

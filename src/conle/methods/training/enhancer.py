@@ -61,12 +61,12 @@ class BatchedEnhancer(InductiveEnhancer):
 
     Attributes:
         weights_: learned arrays by name, their first axis of length one.
-        curves_: the terms of the objective by step, and what else was followed.
+        curves_: the terms of the objective, and other recorded quantities, by step.
     """
 
     @abstractmethod
     def _steps(self, training_rows: int) -> int:
-        """Number of steps in which a fold with so many training rows is trained."""
+        """Number of steps for a fold with this number of training rows."""
 
     @abstractmethod
     def _scaling(self, features: Features, splits: Sequence[Split]) -> FeatureScaling:
@@ -80,7 +80,7 @@ class BatchedEnhancer(InductiveEnhancer):
 
     @abstractmethod
     def _optimizer(self, parameters: Iterator[nn.Parameter]) -> Optimizer:
-        """Make the optimiser of all folds' parameters; it must treat every element alone."""
+        """Make the optimiser of all folds' parameters; it must update each element alone."""
 
     @abstractmethod
     def _objective(
@@ -101,7 +101,7 @@ class BatchedEnhancer(InductiveEnhancer):
             pass
 
     def check_hyperparameters(self) -> None:
-        """Check the hyperparameters and whether there is the device; see `Hyperparameters`."""
+        """Check the hyperparameters and whether the device exists; see `Hyperparameters`."""
         super().check_hyperparameters()
         resolve_device(self.device)
 
@@ -204,11 +204,11 @@ class BatchedEnhancer(InductiveEnhancer):
     ) -> Float[np.ndarray, "folds samples labels"]:
         """Recover distributions as float64 with rows that sum to 1 in this precision."""
         networks.eval()
-        # In full precision, as `transform` recovers.
+        # The recovery uses full precision here, as in `transform`.
         with tensor_float_32(False, samples.features.device):
             recovered = self._recovered_in_parts(networks, samples)
         recovered = recovered.cpu().numpy().astype(np.float64)
-        # No loss shows whether the last step left the finite numbers.
+        # No loss is computed after the last step, which may have made the weights infinite.
         if not np.isfinite(recovered).all():
             raise DivergenceError(
                 f"{type(self).__name__} diverged: what it recovers is not finite; lower the "

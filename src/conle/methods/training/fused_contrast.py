@@ -22,7 +22,7 @@ def fused_contrastive_loss(
     """`contrastive_loss` in less time and memory.
 
     Samples with the same logical labels have the same Q. With one Q per pattern of labels the
-    value is the same, and only the pairs of Z are as many as the samples squared.
+    value is the same, and only the pairs of Z grow with the square of the samples.
 
     Args:
         z: representations of the features, one batch per fold.
@@ -44,8 +44,8 @@ def fused_contrastive_loss(
 class _Contrast(torch.autograd.Function):
     """The loss of z and q, and its gradient.
 
-    The gradient is written out because of memory traffic: to store and pass through what autograd
-    keeps of the matrices of pairs takes longer than their products.
+    The gradient is written out because of memory traffic: storing and reading the matrices of pairs
+    that autograd keeps takes longer than their products.
     """
 
     @staticmethod
@@ -82,7 +82,7 @@ class _Contrast(torch.autograd.Function):
         of_q = (zq.sum(dim=-2) + (qq * count[..., None, :]).sum(dim=-1)).gather(-1, pattern)
         of_q += with_itself.gather(-1, pattern) * others
         of_q += sum_by_pattern(with_own, member).gather(-1, pattern) - with_own
-        # A sample that is alone in its batch has no term; nor has padding.
+        # A sample that is alone in its batch has no term, and padding has none.
         of_z, of_q = (torch.where(has_term, negatives, 1.0) for negatives in (of_z, of_q))
         per_sample = of_z.log() + of_q.log() - 2 * positive
         share = has_term.to(z.dtype) / has_term.sum(dim=-1, keepdim=True).clamp(min=1)

@@ -14,7 +14,7 @@ from conle.methods.training.cuda_graphs import CUDAGraphStep
 from conle.methods.training.samples import Samples
 from conle.methods.training.sgd import Optimizer
 
-# As `Curves` of the contract, for all folds of a chunk.
+# The same as `Curves` of the contract, but for all folds of a chunk.
 CurvesOfFolds = dict[str, tuple[Int[np.ndarray, " _"], Float[np.ndarray, "folds _"]]]
 ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 # Gives "loss" and its terms for the networks, a batch, and the generators of each fold's noise.
@@ -35,7 +35,7 @@ class TrainingLoop:
         generators: generators of each fold's noise.
         on_step: called after every step.
         curves: quantities followed in training, their values folds x steps.
-        snapshots: per fold the test rows as recovered after some steps.
+        snapshots: test rows of each fold as they were recovered after some steps.
     """
 
     method: str
@@ -73,7 +73,7 @@ class TrainingLoop:
             The number of each step, from 1, when it is done.
 
         Raises:
-            DivergenceError: at the end, where a loss was not finite.
+            DivergenceError: a loss was not finite; raised at the end.
         """
         folds, device = len(self.splits), self.samples.features.device
         names: list[str] = []
@@ -88,7 +88,7 @@ class TrainingLoop:
 
         if cuda_graph and device.type == "cuda":
             gradient_step = CUDAGraphStep(gradient_step)
-        # In one place: small results between the large temporaries would fragment the memory.
+        # One array holds all terms: small ones between large temporaries would fragment the memory.
         values = torch.empty(0)
         for step, (rows, present) in enumerate(on_device(self.batches, device), start=1):
             networks.train()

@@ -45,7 +45,7 @@ def apply_to_pairs(
     from_z, from_q = first.weight.split([z.shape[-1], q.shape[-1]], dim=-2)
     of_q = torch.baddbmm(first.bias, q, from_q)
     if pattern is not None:
-        # A product, because the gradient of an index adds up in no fixed order on a GPU.
+        # A product has a fixed order of summation; the gradient of an index has none on a GPU.
         of_q = membership(pattern, q.shape[-2]).to(q.dtype) @ of_q
     outputs = torch.baddbmm(of_q, z, from_z)
     for layer in rest:

@@ -94,5 +94,5 @@ class Samples:
 
 
 def _take_rows(table: Tensor, numbers: Int[Tensor, "folds batch"]) -> Tensor:
-    """table[numbers], on a CPU in a fifth of the time."""
+    """Return table[numbers]; on a CPU it takes a fifth of the time of indexing."""
     return table.index_select(0, numbers.flatten()).unflatten(0, numbers.shape)

@@ -64,7 +64,7 @@ class FeatureScaling:
         shifts, scales = [], []
         for training, _ in splits:
             rows = features[training]
-            # Compared exactly, because the deviation of a constant column may round to above 0.
+            # Values are compared exactly: the deviation of a constant column may round to above 0.
             equal = (rows == rows[0]).all(axis=0)
             shift, scale = statistics(rows)
             constant = equal | (scale == 0)
@@ -78,7 +78,7 @@ class FeatureScaling:
         """Scale all rows for each fold in float64, and bring them to the device as float32."""
         scaled = torch.empty((len(self.shift), *features.shape), dtype=torch.float32)
         for fold in range(len(scaled)):
-            # In parts, which stay in the cache from one operation to the next.
+            # Small parts stay in the cache from one operation to the next.
             for start in range(0, len(features), ROWS_ON_CPU):
                 part = slice(start, start + ROWS_ON_CPU)
                 scaled[fold, part] = torch.from_numpy(self.scale_for(fold, features[part]))
@@ -90,7 +90,7 @@ class FeatureScaling:
 
 
 def _mean_and_deviation(rows: Features) -> Statistics:
-    """Mean and standard deviation of every column; overwrites `rows`, to need no more memory."""
+    """Mean and standard deviation of every column; overwrites `rows` to save memory."""
     mean = rows.mean(axis=0)
     rows -= mean
     np.square(rows, out=rows)

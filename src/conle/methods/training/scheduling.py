@@ -1,4 +1,4 @@
-"""Which folds are worked on at a time, on which device and in which threads."""
+"""Decides which folds are trained at the same time, on which device and in which threads."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 # Scaled features of the folds that are trained at a time, in bytes.
 CHUNK_BYTES = 2**30
-# On a CPU, calls take most of the time of fewer folds, and more folds fall out of the cache.
+# With fewer folds, a CPU spends most of its time on calls; more folds do not fit into its cache.
 CHUNK_FOLDS_ON_CPU = 25
 # Fewer folds than this are not split among more cores.
 SMALLEST_CHUNK = 5
@@ -34,7 +34,7 @@ def resolve_device(device: str) -> torch.device:
     Raises:
         ValueError: the name is unknown, or there is no such device on this machine.
     """
-    # Asked without touching a GPU: a process that has used one cannot fork workers that do.
+    # This does not touch a GPU: a process that has used one cannot fork workers that use one.
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device == "auto":
         return torch.device("cuda" if gpus else "cpu")
@@ -123,8 +123,8 @@ def _keep_freed_memory() -> None:
     """Let the C library keep memory that a step frees for the next step.
 
     glibc returns free memory beyond twice the largest block that was ever freed (up to 32 MiB) to
-    the system. To get the temporaries of a step again page by page takes up to a quarter of its
-    time. Freeing one large block prevents this.
+    the system. Getting these pages back takes up to a quarter of the time of a
+    step. Freeing one large block prevents this.
     """
     torch.empty(LARGE_BLOCK, dtype=torch.uint8)
 
@@ -139,7 +139,7 @@ def _as_memory_allows(work: Callable[[Rows], Result], chunk: Rows) -> Iterator[R
     else:
         yield result
         return
-    # Outside the handler, because the error keeps the chunk's tensors in memory.
+    # The retry is outside the handler, because the error keeps the chunk's tensors in memory.
     warnings.warn(
         f"the GPU has not enough memory for {len(chunk)} folds at a time; trying half as many",
         stacklevel=2,

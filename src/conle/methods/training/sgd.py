@@ -9,7 +9,7 @@ from torch.optim.sgd import sgd
 
 
 class Optimizer(Protocol):
-    """What a training step needs of an optimiser."""
+    """The methods of an optimiser that a training step calls."""
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -19,7 +19,7 @@ class Optimizer(Protocol):
 
 
 class SGD:
-    """The steps of `torch.optim.SGD`, by torch's functional form of them.
+    """Do the steps of `torch.optim.SGD` with torch's functional form.
 
     That class imports torch's compiler when it is made, which takes a second.
 

@@ -90,10 +90,10 @@ def score_epochs(
     """Put the measures of every epoch beside the terms of the objective.
 
     Args:
-        label_distributions: the true distributions, read for the scores alone.
+        label_distributions: the true distributions, used only for the scores.
         recovered_by_epoch: columns repeat, fold, epoch, sample and one per label.
         objective_by_epoch: columns quantity, repeat, fold, epoch, value.
-        dataset: stands in the table.
+        dataset: the value of the column dataset.
 
     Returns:
         Columns dataset, quantity (a term of the objective or a measure), epoch, mean, std, folds.
@@ -120,7 +120,7 @@ def collect_convergence(*tables: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_convergence(convergence: pd.DataFrame) -> Any:
-    """Draw the table.
+    """Draw the objective and the measures against the epoch.
 
     Returns:
         A Matplotlib figure.

@@ -17,12 +17,7 @@ TRACED = ("recovered_by_epoch", "objective_by_epoch")
 
 
 def create_pipeline(datasets: Sequence[str], parameters: Mapping[str, Any]) -> Pipeline:
-    """Trace ConLE's training on each dataset.
-
-    Args:
-        datasets: names of the datasets.
-        parameters: all parameters of the run.
-    """
+    """Trace ConLE's training on each dataset, with the run's parameters."""
     nodes = []
     for dataset in datasets:
         cell = make_cell(parameters, dataset, "conle", "convergence")

@@ -79,8 +79,8 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
     names = [name for name in others if len(features) > 1 and features[name].is_unique]
     if names:
         logger.warning(
-            "Another value in every row, each a column now; leave out what is but a name or a "
-            "date: %s",
+            "Another value in every row, so that each value is a column; leave out features that "
+            "are only a name or a date: %s",
             _shortened(names),
         )
     return np.asarray(encoded, dtype=np.float64), encoder

@@ -21,9 +21,6 @@ def create_pipeline(parameters: Mapping[str, Any]) -> Pipeline:
     """Enhance the logical labels of a table that has no distributions.
 
     A method is fitted to the table, or the fitted model of the parameter `model` is applied to it.
-
-    Args:
-        parameters: all parameters of the run.
     """
     method = parameters["method"]
     read = Node(

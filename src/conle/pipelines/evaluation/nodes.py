@@ -30,10 +30,10 @@ NOTHING_RECOVERED = "nothing was recovered: every method has failed, the log say
 MISSING_COLUMNS = ["dataset", "method", "reason"]
 # Columns of the recovered distributions that name a fold and the rows that were fitted for it.
 FOLD_COLUMNS = ["protocol", "fitted_on", "repeat", "fold"]
-# The published divergences of these methods are reversed ones. KM recovers exact zeros, so its
-# divergences are near 10, but .33 to .63 were published. The reversed divergences of LP differ
-# from the published ones by at most .004 on every dataset; the others differ by .003 to .1 on all
-# datasets but SBU-3DFE.
+# The published divergences of these methods have the reversed direction. KM recovers exact zeros,
+# so its divergences are near 10, but .33 to .63 were published. For LP, reversed divergences differ
+# from the published ones by at most .004 on every dataset; divergences of the usual direction
+# differ by .003 to .1 on all datasets but SBU-3DFE.
 PUBLISHED_REVERSED = ("km", "lp")
 
 COMPARISON_COLUMNS = [
@@ -65,9 +65,9 @@ def score_folds(
         label_distributions: the true distributions, samples x labels.
         logical_labels: the labels that the methods saw, samples x labels.
         recovered: columns protocol, fitted_on, repeat, fold, sample and one per label.
-        cost: the cost of the recovery; a failed one, which has a `failure`, has no scores.
-        dataset: stands in the table.
-        method: stands in the table; the method, or a setting of it.
+        cost: the cost of the recovery; with a `failure`, there are no scores.
+        dataset: the value of the column dataset.
+        method: the value of the column method: a method, or a setting of one.
 
     Returns:
         One row per fold and measure, with the columns of the results table. `scored_on` is a
@@ -95,8 +95,8 @@ def collect_dataset(*scores: pd.DataFrame | None, cells: Sequence[tuple[str, str
     """Put the scores of a dataset into one results table, and log which are missing.
 
     Args:
-        scores: scores of every cell; empty where its recovery has failed, None without any.
-        cells: dataset and method of the scores.
+        scores: scores of every cell; empty if its recovery has failed, None if it was not run.
+        cells: dataset and method of every cell.
     """
     results, missing = collect_scores(dict(zip(cells, scores, strict=True)))
     warn_missing(missing, "results")
@@ -149,7 +149,7 @@ def collect_scores(
 
 
 def warn_missing(missing: pd.DataFrame, place: str) -> None:
-    """Log the cells that are not in a place, by reason."""
+    """Log the cells that are missing in a place, grouped by reason."""
     for reason, rows in missing.groupby("reason", sort=False):
         names = "; ".join(
             f"{dataset}: {', '.join(methods)}"
@@ -222,7 +222,7 @@ def compare_with_published(summary: pd.DataFrame, published_recovery: pd.DataFra
 
     Returns:
         Columns dataset, method, measure, compared_with (the measure of the mean), fitted_on,
-        published, measured, difference, at_least_as_good (of the mean rounded to three decimals,
+        published, measured, difference, at_least_as_good (for the mean rounded to three decimals,
         as the paper prints it) and suspect. Empty if the paper has none of the datasets and
         methods.
     """

@@ -40,9 +40,9 @@ def fetch_dataset(
         present: content of the existing file; None if there is none.
         known_files: columns dataset, sha256 and, where that is not known, git_blob.
         source: folder or address of the files.
-        raw_dir: stands in messages.
-        licence: the terms of use, so that they are logged first.
-        dataset: names the file.
+        raw_dir: named in messages.
+        licence: not used; as an input, it makes Kedro log the terms of use first.
+        dataset: the file is `<dataset>.mat`.
 
     Returns:
         Content of the file.
@@ -60,7 +60,7 @@ def fetch_dataset(
         if not is_known(present, *checksums):
             raise RawFileError(
                 f"{raw_dir}/{name} is there and is not the benchmark's file of that name; move "
-                "it away to have that fetched"
+                "it away, then run this command again"
             )
         logger.info("%s is there and is right", name)
         return present

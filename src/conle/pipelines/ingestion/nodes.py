@@ -23,7 +23,7 @@ ROWS_SHOWN = 5
 
 
 def write_artificial() -> dict[str, np.ndarray]:
-    """Make the Artificial dataset with the variables of the field's files."""
+    """Make the Artificial dataset, with the names of variables that the benchmark's files have."""
     features, label_distributions = make_artificial()
     return {"features": features, "labels": label_distributions}
 
@@ -38,7 +38,7 @@ def ingest(
     Args:
         raw: the variables of the file, with its name and checksum under `__file__`, `__sha256__`.
         folds: number of folds; the file must have at least as many samples.
-        dataset: stands in messages.
+        dataset: named in messages.
 
     Returns:
         Features (samples x features). Label distributions (samples x labels, float64); rows whose
@@ -97,7 +97,7 @@ def make_logical_labels(
 ) -> pd.DataFrame:
     """Take the file's own logical labels, or else binarise the distributions.
 
-    No other node leads from the distributions to an input of a method.
+    This node is the only path from the distributions to an input of a method.
 
     Args:
         label_distributions: samples x labels.
@@ -133,7 +133,7 @@ def describe(
         logical_labels: samples x labels.
         published_sizes: the paper's Table 1: dataset, examples, features, labels.
         known_files: SHA-256 of the benchmark's files: dataset, sha256.
-        dataset: the row of both tables.
+        dataset: selects the row of both tables.
 
     Returns:
         Sizes, counts and the outcome of both comparisons; an outcome is None if the table does not
@@ -202,7 +202,7 @@ def _samples_down(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Transpose a matrix whose columns are the samples, so that both have a row per sample.
 
-    Both matrices have as many samples, and distributions sum to 1 along their other dimension.
+    Both matrices have the same number of samples, and distributions sum to 1 over the labels.
     """
     if len(features) == len(distributions):
         return features, distributions

@@ -10,9 +10,9 @@ from conle.cells import Cell, on_failure
 from conle.cost import measured_cost
 from conle.methods.registry import POSTERIORS
 
-# The share of the samples that the likelihood and the draws are of.
+# This share of the samples is held out for the likelihood and the draws.
 HELD_OUT_SHARE = 0.1
-# Chains that start apart: factors of the difference between the start and the floor.
+# Chains that start apart: multiples of the start level's distance from the lowest level.
 LEVEL_FACTORS = (0.2, 1.0, 3.0, 9.0)
 INTERVAL_LEVEL = 0.9
 SAMPLES_WITH_DRAWS = 3
@@ -33,8 +33,8 @@ def choose_representation(
 ) -> dict[str, Any]:
     """Choose the posterior decoder that predicts held-out logical labels best.
 
-    Each is fitted to nine tenths of all features and logical labels; the likelihood of the other
-    logical labels is `PosteriorDecoder.log_likelihood`.
+    Each decoder is fitted to the features and logical labels of nine tenths of the samples, and
+    `PosteriorDecoder.log_likelihood` scores the logical labels of the others.
 
     Args:
         features: samples x features.
@@ -84,9 +84,9 @@ def no_draws(
 def draw_held_out(
     features: pd.DataFrame, logical_labels: pd.DataFrame, *, cell: Cell
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, float]]:
-    """Draw distributions of held-out samples along independent chains, and see if these agree.
+    """Draw distributions of held-out samples along independent chains, and check their agreement.
 
-    One set of chains starts at the decoder's own level, one at different levels.
+    One set of chains starts at the decoder's own level, another at different levels.
 
     Args:
         features: samples x features.
@@ -169,8 +169,8 @@ def compare_intervals(
     Args:
         intervals: the intervals of `draw_held_out`.
         label_distributions: the true distributions, samples x labels.
-        dataset: stands in the table.
-        method: stands in the table.
+        dataset: the value of the column dataset.
+        method: the value of the column method.
 
     Returns:
         The intervals with the columns dataset, method and true.
@@ -188,7 +188,7 @@ def compare_intervals(
 def take_chosen(
     choice: Mapping[str, Any], *outputs: pd.DataFrame | Mapping[str, float]
 ) -> tuple[pd.DataFrame, Mapping[str, float]]:
-    """Take what the chosen method recovered, and its cost; nothing if none was chosen.
+    """Take the recovery and the cost of the chosen method; without a choice, there are no rows.
 
     Args:
         choice: the output of `choose_representation`.

@@ -1,4 +1,4 @@
-"""The decoders, one choice among them per dataset, and its recovery under a name of its own."""
+"""The decoders, a choice among them for each dataset, and the recovery of the chosen one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,12 +18,7 @@ from conle.pipelines.recovery.pipeline import recovery_node
 
 
 def create_pipeline(datasets: Sequence[str], parameters: Mapping[str, Any]) -> Pipeline:
-    """Recover each dataset with every decoder, and choose by the likelihood of logical labels.
-
-    Args:
-        datasets: names of the datasets.
-        parameters: all parameters of the run.
-    """
+    """Recover each dataset with every decoder, and choose by the likelihood of logical labels."""
     nodes = []
     for dataset in datasets:
         decoders = [make_cell(parameters, dataset, method) for method in POSTERIORS]
@@ -36,7 +31,7 @@ def create_pipeline(datasets: Sequence[str], parameters: Mapping[str, Any]) -> P
 
 
 def _floor_node(dataset: str, method: str, parameters: Mapping[str, Any]) -> Node:
-    """ConLE's posterior with a fixed floor; where the dataset declares it, they are the same."""
+    """ConLE's posterior with a fixed floor; a copy if the dataset declares the same floor."""
     cell = make_cell(parameters, dataset, method)
     if METHODS[method].fixed["degree_floor"] != cell.settings["degree_floor"]:
         return recovery_node(cell)
@@ -51,7 +46,7 @@ def _floor_node(dataset: str, method: str, parameters: Mapping[str, Any]) -> Nod
 
 
 def _choose(chosen: Cell, decoders: Sequence[Cell]) -> list[Node]:
-    """Choose a decoder, and take what it recovered."""
+    """Choose a decoder, and take its recovery."""
     dataset = chosen.dataset
     return [
         Node(

@@ -21,13 +21,7 @@ LEARNING = ["params:predictive.repeats", "params:predictive.l2"]
 def create_pipeline(
     datasets: Sequence[str], methods: Sequence[str], parameters: Mapping[str, Any]
 ) -> Pipeline:
-    """Learn from each method's distributions of the training folds, and predict the test folds.
-
-    Args:
-        datasets: names of the datasets.
-        methods: names of the methods.
-        parameters: all parameters of the run.
-    """
+    """Learn from each method's distributions of the training folds, and predict the test folds."""
     nodes, scores = [], []
     for dataset in datasets:
         nodes += [_method_node(dataset, method, parameters) for method in methods]

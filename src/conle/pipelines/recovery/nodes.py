@@ -1,4 +1,4 @@
-"""Recovering label distributions with a method, fold by fold."""
+"""Recover label distributions with a method, fold by fold."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -99,7 +99,7 @@ def curves_table(recovery: FoldRecovery, fitted: Sequence[tuple[int, int]]) -> p
     """The training curves of every fit.
 
     Args:
-        recovery: the fits.
+        recovery: holds the curves of every fit.
         fitted: repeat and fold of every fit.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Recovery: one node per cell, the folds inside it."""
+"""Recovery: one node per cell, which runs all of its folds."""
 
 from collections.abc import Iterable
 

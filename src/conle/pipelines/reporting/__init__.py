@@ -1,4 +1,4 @@
-"""The paper's tables and figures, and one page of them, from what the catalog holds."""
+"""The paper's tables and figures, and one page of them, from the scores in the catalog."""
 
 from conle.pipelines.reporting.pipeline import create_pipeline
 

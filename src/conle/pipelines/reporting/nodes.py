@@ -1,4 +1,4 @@
-"""From the scores that runs have left in the catalog to tables and exhibits."""
+"""Make tables, exhibits and the page from the scores that runs have left in the catalog."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def present(*entries: Any, name: str, datasets: Sequence[str]) -> tuple[str, Fig
 
     Returns:
         LaTeX source, and for an exhibit with a figure also the figure and its SVG text. If no run
-        has made the inputs, they say so.
+        has made the inputs, they name the command that does.
     """
     exhibit = EXHIBITS[name]
     inputs = list(gather(entries, exhibit.inputs, datasets))
@@ -89,7 +89,7 @@ def write_page(
     predictive: pd.DataFrame | None,
     *entries: Any,
 ) -> str:
-    """Write the page from the tables in `PAGE_TABLES`, then the SVG texts of `FIGURES`."""
+    """Write the page; the entries are the tables of `PAGE_TABLES`, then SVG texts of `FIGURES`."""
     tables = dict(zip(PAGE_TABLES, entries, strict=False))
     svgs = dict(zip(FIGURES, entries[len(tables) :], strict=True))
     return render_page(parameters, provenance, runs, predictive, tables, svgs)

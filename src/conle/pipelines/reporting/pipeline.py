@@ -21,7 +21,7 @@ STAGE = "report"
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
-    """Report on every method of the paper and the references, as far as runs have recovered them.
+    """Report on every method of the paper and the references that a run has recovered.
 
     Entries of the catalog that no run has made are optional: the report lists what is missing.
     """

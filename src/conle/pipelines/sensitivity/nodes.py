@@ -29,7 +29,7 @@ def collect_sensitivity(
 
 
 def draw_sensitivity(sensitivity: pd.DataFrame) -> Any:
-    """Draw the table.
+    """Draw the measures against the varied hyperparameters.
 
     Returns:
         A Matplotlib figure.

@@ -17,14 +17,14 @@ def create_pipeline(options: SensitivityOptions, parameters: Mapping[str, Any]) 
 
     Args:
         options: the grid and its datasets.
-        parameters: all parameters of the run.
+        parameters: all parameters of the run; ConLE's block holds the other hyperparameters.
     """
     settings = {
         setting_name(parameter, setting): (parameter, setting)
         for parameter in options.parameters
         for setting in options.grid
     }
-    # Settings compare after the same number of steps.
+    # Settings are comparable only after the same number of steps.
     fixed = {"stopping": "fixed", "steps": options.steps}
     cells = [
         make_cell(parameters, dataset, "conle", name, {parameter: setting, **fixed})

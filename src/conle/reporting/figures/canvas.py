@@ -38,12 +38,12 @@ def note_if_empty(draw: Callable[[pd.DataFrame], Figure]) -> Callable[[pd.DataFr
 
 
 def panel_grid(count: int, width: float, height: float, **options) -> tuple[Figure, Sequence[Axes]]:
-    """A figure and its panels, some in each row.
+    """A figure and its panels, several in each row.
 
     Args:
         count: number of panels.
-        width: of a panel, in inches.
-        height: of a panel, in inches.
+        width: width of a panel, in inches.
+        height: height of a panel, in inches.
         options: further arguments of `Figure.subplots`.
     """
     columns = min(PANELS_IN_A_ROW, count)

@@ -24,7 +24,7 @@ def training_curves(curves: pd.DataFrame, title: str) -> Figure:
 
     Args:
         curves: columns quantity, repeat, fold, step, value.
-        title: of the figure.
+        title: title of the figure.
     """
     if curves.empty:
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")

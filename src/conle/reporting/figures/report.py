@@ -16,7 +16,7 @@ from conle.reporting.figures.canvas import legend_outside, note_if_empty, panel_
 from conle.reporting.tables import SIZES
 from conle.reporting.titles import measure_title, method_title
 
-# The colour scale of a cost map starts here, in seconds or MiB: a logarithm has no 0.
+# The colour scale of a cost map starts here, in seconds or MiB, because 0 has no logarithm.
 SMALLEST_COST = 1e-3
 # Ten colours that the colour-blind can tell apart; further methods have hatched bars.
 COLOURS = matplotlib.color_sequences["petroff10"]
@@ -129,7 +129,7 @@ def critical_differences(ranks: Mapping[str, tuple[pd.Series, pd.DataFrame]]) ->
     Args:
         ranks: the result of `statistics.nemenyi`.
     """
-    # This import takes seconds.
+    # Imported here because it takes seconds.
     from scikit_posthocs import critical_difference_diagram
 
     figure = Figure(figsize=(13, 2.6 * -(-len(ranks) // 2)), layout="constrained")

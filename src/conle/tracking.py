@@ -198,7 +198,7 @@ class ExperimentTracking:
                 [(name, value, 0) for name, value in values.mean().items()]
                 + [(f"{name}_std", value, 0) for name, value in values.std().dropna().items()],
             )
-            # Scores come when all methods are through: the run ends when its method did. A run
+            # Scores come after all methods; the end time is that of this method. A run
             # that was killed before it logged the cost ends now.
             run = client.get_run(run_id)
             seconds = run.data.metrics.get("seconds")

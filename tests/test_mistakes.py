@@ -129,7 +129,7 @@ SELECTIONS = {
         ("run", "--pipelines=conle,baselines"),
         "conle and baselines make the same artifacts",
     ),
-    "inputs": (("run", "--pipelines=evaluation"), "no run has left them in the catalog yet"),
+    "inputs": (("run", "--pipelines=evaluation"), "no run has left in the catalog yet"),
 }
 PARAMETERS = {
     "datasets=SJAFE": "SJAFE is no dataset of the paper; did you mean 'SJAFFE'?",

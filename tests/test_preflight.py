@@ -88,7 +88,7 @@ def test_missing_inputs(tmp_path):
     assert refused("enhance.fitted_model", RawFileError, model="m").startswith("m is missing")
     assert "git restores them" in refused("known_files", RawFileError)
     message = refused("Toy.folds", ParameterError)
-    assert "no run has left them in the catalog yet:\n  Toy.folds\n" in message
+    assert "no run has left in the catalog yet:\n  Toy.folds\n" in message
     assert message.endswith("The catalog holds no run of a method.")
     run.begin(
         str(tmp_path / "data"),

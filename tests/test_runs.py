@@ -178,7 +178,7 @@ def everything(shared_project):
 def test_an_empty_catalog(toy):
     missing = toy.run("evaluation", **EVERYTHING)
     assert missing.returncode == 1
-    assert "no run has left them in the catalog yet:\n  Toy.conle.curves\n" in missing.stderr
+    assert "no run has left in the catalog yet:\n  Toy.conle.curves\n" in missing.stderr
     assert "The catalog holds no run of a method." in missing.stderr
     assert "Traceback" not in missing.stderr
 
@@ -311,7 +311,7 @@ def test_scores_of_runs_that_do_not_compare_are_refused(toy):
     assert toy.run("baselines", **parameters, protocol="transductive").returncode == 0
     run = toy.run("evaluation", **parameters)
     assert run.returncode == 1
-    assert "no run has left them in the catalog yet:\n  Toy.fcm.recovered" in run.stderr
+    assert "no run has left in the catalog yet:\n  Toy.fcm.recovered" in run.stderr
     assert "baselines on Toy (fcm, glle, " in run.stderr
     assert "transductive, 1 x 3 folds, seed 0, threshold 0.5" in run.stderr
     assert "Traceback" not in run.stderr

@@ -96,25 +96,27 @@ def test_all_options_of_kedro_are_there():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "parameters"),
+    ("arguments", "parameters", "resumes"),
     [
-        ([], {"resume": False}),
-        (["--datasets=One,Two"], {"datasets": "One+Two", "resume": False}),
-        (["--input=my.csv"], {"input": "my.csv", "resume": False}),
-        (["--resume"], {"resume": True}),
-        (["--params=resume=true,seed=3"], {"resume": True, "seed": 3}),
+        ([], {}, False),
+        (["--datasets=One,Two"], {"datasets": "One+Two"}, False),
+        (["--input=my.csv"], {"input": "my.csv"}, False),
+        (["--resume"], {}, True),
+        # The parameters of a resumed run are those of the run that it resumes.
+        (["--params=resume=true,seed=3"], {"seed": 3}, True),
         (
             ["--datasets=One", "--params=datasets=Two,conle.steps=20"],
-            {"datasets": "One", "conle": {"steps": 20}, "resume": False},
+            {"datasets": "One", "conle": {"steps": 20}},
+            False,
         ),
     ],
 )
-def test_options_of_the_project_become_parameters(command, arguments, parameters):
+def test_options_of_the_project_become_parameters(command, arguments, parameters, resumes):
     result = command.run("--pipeline=conle", *arguments)
     assert result.exit_code == 0, result.output
     assert command.given["params"] == parameters
     assert command.given["pipelines"] == ["conle"]
-    assert command.given["only_missing_outputs"] is parameters["resume"]
+    assert command.given["only_missing_outputs"] is resumes
     assert not {"datasets", "input_file", "resume"} & set(command.given)
     assert command.last_words == 1
     assert command.closed == []
@@ -143,11 +145,18 @@ def test_how_a_command_ends(command, error, closed, last_words):
         assert isinstance(result.exception, SystemExit)
 
 
+def test_resume_is_true_or_false(command):
+    result = command.run("--pipeline=conle", "--params=resume=maybe")
+    assert result.exit_code == 1
+    assert "Error: resume must be true or false, not 'maybe'" in result.output
+
+
 def test_the_version_to_resume(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("base", "local"):
         (tmp_path / "conf" / name).mkdir(parents=True)
     (tmp_path / "conf" / "base" / "globals.yml").write_text("artifacts: elsewhere\n")
+    (tmp_path / "conf" / "base" / "parameters.yml").write_text("datasets: [A]\n")
     options = {"conf_source": None, "env": None, "params": {}, "pipelines": ["conle"]}
     assert cli.resume_version(options) is False
     assert SessionStore.resumed is None

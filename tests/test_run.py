@@ -353,6 +353,34 @@ def test_a_session_has_a_version_of_its_own_or_that_of_a_run():
     assert after["session_id"].startswith("v2-")
 
 
+def test_a_record_that_cannot_be_read_is_left_out(tmp_path, caplog):
+    """A disk was full, or an earlier version of the project wrote it."""
+    run.begin(str(tmp_path), "1", record())
+    for version, content in (("2", ""), ("3", "{}")):
+        path = tmp_path / run.LAYER / run.RUN / version / run.RUN
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    assert [own.version for own in run.recorded_runs(str(tmp_path))] == ["1"]
+    assert "The record of the run 2 cannot be read" in caplog.text
+
+
+def test_runs_of_another_raw_file_are_not_read():
+    """A run that read no raw file itself has the data of the run whose artifacts it read."""
+    runs = [
+        run.RecordedRun(version, {"raw_files": raw, "inputs": inputs}, None)
+        for version, raw, inputs in (
+            ("4", {}, {"Toy.features": "3"}),
+            ("3", {"Toy.raw": "new"}, {}),
+            ("2", {}, {"Toy.features": "1"}),
+            ("1", {"Toy.raw": "old", "Other.raw": "x"}, {}),
+        )
+    ]
+    assert run.versions_of_data(runs, runs, "Toy") == ["4", "3"]
+    assert run.versions_of_data(runs, runs[2:], "Toy") == ["2", "1"]
+    # Nothing is known of the data of the others.
+    assert run.versions_of_data(runs, runs, "Other") == ["4", "3", "2", "1"]
+
+
 def test_datasets_compare_however_they_are_given(artifacts):
     """`--datasets A,B`, `--params datasets=A+B` and a list in a file are the same."""
     for version, datasets in (("1", "A+B"), ("2", ["A"])):

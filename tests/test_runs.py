@@ -562,3 +562,30 @@ def methods_tracked(database):
         return {
             method for (method,) in connection.execute("select value from tags where key='method'")
         }
+
+
+@pytest.mark.slow
+def test_a_run_with_its_report_can_be_resumed(toy):
+    """Its page has all parameters, which MLflow takes once."""
+    assert toy.run("__default__", **EVERYTHING).returncode == 0
+    (outcome,) = (toy.folder / "data" / "08_reporting").glob("outcome.json/*/outcome.json")
+    outcome.unlink()
+    toy.newest("07_model_output/Toy/uniform/cost.json").write_text('{"failure": "too wide"}')
+    run = toy.run("__default__", **EVERYTHING, resume="true")
+    assert run.returncode == 0, run.stderr
+    assert "Toy.uniform.recover" in run.stderr
+    assert "Completed node: Toy.conle.recover" not in run.stderr
+    assert {run.info.status for run in tracked(toy)[1]} == {"FINISHED"}
+
+
+@pytest.mark.slow
+def test_a_report_takes_a_cell_from_one_run(toy):
+    """A later recovery without scores does not lend its cost to the scores of another run."""
+    assert toy.run("conle", datasets="Toy").returncode == 0
+    seconds = json.loads(toy.newest("07_model_output/Toy/conle/cost.json").read_text())["seconds"]
+    parameters = "--params=datasets=Toy,repeats=1,folds=3,conle.steps=60"
+    later = toy.kedro("run", "--pipelines=recovery", "--namespaces=Toy.conle", parameters)
+    assert later.returncode == 0, later.stderr
+    assert toy.run("report", datasets="Toy").returncode == 0
+    cost = pd.read_csv(toy.newest("08_reporting/report/cost.csv")).set_index("method")
+    assert cost.loc["conle", "seconds"] == pytest.approx(seconds)

@@ -15,9 +15,10 @@ from kedro.framework.project import settings
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from kedro.utils import find_kedro_project
+from yaml import YAMLError
 
 from conle import tracking
-from conle.errors import FailedCellsError
+from conle.errors import FailedCellsError, ParameterError
 from conle.messages import GO_ON, short_uri
 from conle.run import SessionStore, run_to_resume
 from conle.versions import artifacts_folder
@@ -85,12 +86,15 @@ def run_command(
         parameters["datasets"] = "+".join(datasets.split(","))
     if input_file is not None:
         parameters["input"] = input_file
-    parameters["resume"] = resume or parameters.get("resume", False)
+    # A parameter of the command alone: a resumed run has the parameters of the run it resumes.
+    resume = resume or parameters.pop("resume", False)
     if options["pipeline"] is not None and not options["pipelines"]:
         # Kedro has deprecated `pipeline`.
         options |= {"pipelines": [options["pipeline"]], "pipeline": None}
     try:
-        if parameters["resume"] is True:
+        if resume not in (True, False):
+            raise ParameterError(f"resume must be true or false, not {resume!r}")
+        if resume:
             options["only_missing_outputs"] = resume_version(options)
         result = kedro_run.callback(**options)
         print_last_words()
@@ -133,7 +137,7 @@ def resume_version(options: dict[str, Any]) -> bool:
     )
     artifacts = artifacts_folder(loader["globals"]["artifacts"], project)
     names = sorted(options["pipelines"] or ["__default__"])
-    found = run_to_resume(artifacts, names, options["params"])
+    found = run_to_resume(artifacts, names, loader["parameters"])
     if found is None:
         click.echo("No run of this pipeline is unfinished: a new one begins.", err=True)
         return False
@@ -163,6 +167,8 @@ def plain_error(error: BaseException | None) -> click.ClickException | None:
         of_disk |= isinstance(error, OSError) and error.errno in DISK_ERRORS
         if of_disk or (isinstance(error, SafetensorError) and "I/O error" in str(error)):
             return click.ClickException(f"A file cannot be written or read: {error}. {GO_ON}")
+        if isinstance(error, YAMLError):
+            return click.ClickException(f"the configuration cannot be read: {error}")
         if isinstance(error, MlflowException):
             return click.ClickException(f"MLflow has failed: {error}. {GO_ON}")
         error = error.__cause__

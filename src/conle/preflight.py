@@ -199,6 +199,10 @@ def refuse_unread(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> N
     given = loader.runtime_params or {}
     raw_dir = given.get("raw_dir", loader["globals"]["raw_dir"])
     read = {"raw_dir": raw_dir, **{name: given.get(name) for name in OF_THE_COMMAND_LINE}}
+    if parameters["resume"]:
+        raise ParameterError(
+            "resume is set in a file or by a session, where it is not read: give it by --resume"
+        )
     for name, value in read.items():
         if parameters[name] != value:
             raise ParameterError(

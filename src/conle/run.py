@@ -5,6 +5,7 @@ without an outcome, or with failed cells, can be resumed: it goes on under the s
 """
 
 import hashlib
+import logging
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -18,14 +19,16 @@ from typing import Any
 import fsspec
 import pandas as pd
 from kedro.framework.session.store import BaseSessionStore
-from kedro.io import AbstractVersionedDataset, CatalogProtocol
-from kedro.io.core import Version
+from kedro.io import AbstractVersionedDataset, CatalogProtocol, DatasetError
+from kedro.io.core import Version, is_parameter
 from kedro.pipeline import Node, Pipeline
 
 from conle import kedro_internals
 from conle.data.atomic import JSONDataset
 from conle.errors import ParameterError
 from conle.process_identity import is_alive, this_process
+
+logger = logging.getLogger(__name__)
 
 RUN, OUTCOME = "run.json", "outcome.json"
 LAYER = "08_reporting"
@@ -113,6 +116,13 @@ def describe(
             for name in sorted(pipeline.inputs())
             if name.endswith(".raw") or name in ("enhance.input", "enhance.fitted_model")
         },
+        "inputs": {
+            name: catalog.get(name).resolve_load_version()
+            for name in sorted(pipeline.inputs())
+            if not is_parameter(name)
+            and kedro_internals.is_versioned(catalog.get(name))
+            and catalog.exists(name)
+        },
         **made_with(),
         "machine": f"{platform.machine()} {platform.processor()}",
         "gpu": _gpu() if any("gpu" in node.tags for node in nodes) else None,
@@ -156,7 +166,12 @@ def find(artifacts: str, version: str) -> RecordedRun | None:
     record, outcome = (_file(artifacts, version, name) for name in (RUN, OUTCOME))
     if not record.exists():
         return None
-    return RecordedRun(version, record.load(), outcome.load() if outcome.exists() else None)
+    try:
+        found = RecordedRun(version, record.load(), outcome.load() if outcome.exists() else None)
+    except DatasetError:
+        logger.warning("The record of the run %s cannot be read; the run is left out", version)
+        return None
+    return found if "parameters" in found.record else None
 
 
 def begin(artifacts: str, version: str, record: Mapping[str, Any]) -> None:
@@ -299,6 +314,32 @@ def of_protocol(runs: Sequence[RecordedRun], parameters: Mapping[str, Any]) -> l
     return [run for run in runs if run.protocol == wanted]
 
 
+def versions_of_data(
+    runs: Sequence[RecordedRun], comparable_runs: Sequence[RecordedRun], dataset: str
+) -> list[str]:
+    """The versions whose raw file of a dataset is that of the newest run, the newest first.
+
+    Args:
+        runs: all recorded runs.
+        comparable_runs: the runs to choose among, the newest first.
+        dataset: name of the dataset.
+    """
+    by_version = {run.version: run for run in runs}
+    data = {run.version: _data_of(run, dataset, by_version) for run in comparable_runs}
+    newest = next((own for own in data.values() if own is not None), None)
+    return [version for version, own in data.items() if own in (None, newest)]
+
+
+def _data_of(run: RecordedRun, dataset: str, by_version: Mapping[str, RecordedRun]) -> str | None:
+    """The digest of the raw file that a run read, itself or through an earlier run."""
+    if f"{dataset}.raw" in run.record.get("raw_files", {}):
+        return run.record["raw_files"][f"{dataset}.raw"]
+    for name, version in run.record.get("inputs", {}).items():
+        if name.startswith(f"{dataset}.") and version in by_version:
+            return _data_of(by_version[version], dataset, by_version)
+    return None
+
+
 def runs_table(runs: Sequence[RecordedRun]) -> pd.DataFrame:
     """The runs whose cells a report can show, each with the command that reports on it.
 
@@ -337,7 +378,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat |= flatten(value, f"{prefix}{name}.")
         else:
-            flat[prefix + name] = value
+            flat[f"{prefix}{name}"] = value
     return flat
 
 
@@ -356,7 +397,8 @@ def _cores() -> int:
     """Threads that a method uses by default."""
     limit = os.environ.get("OMP_NUM_THREADS")
     if limit:
-        return int(limit)
+        # One number for each level of nested parallel regions.
+        return int(limit.split(",")[0])
     # Only Linux tells which cores a process may use.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 

@@ -169,6 +169,8 @@ class ExperimentTracking:
         else:
             # The cell is computed again: its worker died, or its run is resumed.
             client.update_run(run_id, "RUNNING")
+            if "failure" in client.get_run(run_id).data.tags:
+                client.delete_tag(run_id, "failure")
         values = {
             "dataset": cell.dataset,
             "method": cell.name,

@@ -1,12 +1,14 @@
 """Hooks: the versions that a run reads and writes, and its record."""
 
 import logging
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
-from kedro.io import CatalogProtocol
+from kedro.io import AbstractVersionedDataset, CatalogProtocol
 from kedro.io.core import is_parameter
 from kedro.pipeline import Pipeline
 
@@ -35,7 +37,15 @@ class PinnedVersions:
             dataset = catalog.get(name)
             if kedro_internals.is_versioned(dataset):
                 kedro_internals.pin(dataset, version, version)
-        given = run_params["load_versions"] or {}
+        given = dict(run_params["load_versions"] or {})
+        runs = run.recorded_runs(self._artifacts)
+        began = next((own for own in runs if own.version == version), None)
+        if began is not None:
+            # A resumed run reads what it read before.
+            for name, recorded in began.record.get("inputs", {}).items():
+                if name in pipeline.inputs() and name not in given:
+                    kedro_internals.pin(catalog.get(name), recorded, version)
+                    given[name] = recorded
         # An entry without a dataset in its name is a table of the whole project; these tables have
         # their own protocols.
         inputs = {
@@ -43,13 +53,34 @@ class PinnedVersions:
             for name in pipeline.inputs() - given.keys()
             if "." in name and not is_parameter(name)
         }
-        inputs = {name: own for name, own in inputs.items() if kedro_internals.is_versioned(own)}
-        if inputs:
-            runs = run.of_protocol(run.recorded_runs(self._artifacts), self._parameters)
-            for dataset in inputs.values():
-                found = (own.version for own in runs if kedro_internals.has(dataset, own.version))
+        groups = defaultdict(list)
+        for name, own in inputs.items():
+            if kedro_internals.is_versioned(own):
+                groups[name.rpartition(".")[0]].append(own)
+        comparable = run.of_protocol(runs, self._parameters)
+        for namespace, entries in groups.items():
+            versions = run.versions_of_data(runs, comparable, namespace.split(".")[0])
+            for entry, found in zip(entries, choose_versions(entries, versions), strict=True):
                 # No run has it: the version of this run does not exist, so the input is missing.
-                kedro_internals.pin(dataset, next(found, version), version)
+                kedro_internals.pin(entry, found or version, version)
+
+
+def choose_versions(
+    entries: Sequence[AbstractVersionedDataset], versions: Sequence[str]
+) -> list[str | None]:
+    """Choose the newest version that has all entries of a namespace; if none has, one for each.
+
+    Args:
+        entries: entries of one namespace, such as the scores and the cost of a cell.
+        versions: versions of comparable runs, the newest first.
+    """
+    for version in versions:
+        if all(kedro_internals.has(entry, version) for entry in entries):
+            return [version] * len(entries)
+    return [
+        next((own for own in versions if kedro_internals.has(entry, own)), None)
+        for entry in entries
+    ]
 
 
 class RunRecord:

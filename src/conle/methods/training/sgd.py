@@ -1,13 +1,14 @@
 """Stochastic gradient descent with momentum."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import nn
 from torch.optim.sgd import sgd
 
 
+@runtime_checkable
 class Optimizer(Protocol):
     """The methods of an optimiser that a training step calls."""
 

@@ -49,3 +49,7 @@ class Project:
     def newest(self, artifact: str) -> Path:
         """The file of the last version of an artifact under data/."""
         return max((self.folder / "data" / artifact).glob("*/*"))
+
+    def report_table(self, name: str) -> Path:
+        """A table of the last report."""
+        return self.newest("08_reporting/report/tables") / f"{name}.csv"

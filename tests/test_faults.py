@@ -232,7 +232,7 @@ def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(proj
     assert "posterior_chosen" in decoders
     assert set(found.loc[found["dataset"] == "Two", "method"]) == set(REFERENCES)
     assert report.returncode == 0, report.stderr
-    examined = pd.read_csv(project.newest("08_reporting/report/examination.csv"))
+    examined = pd.read_csv(project.report_table("examination"))
     assert set(examined["dataset"]) == {"One"}
 
 

@@ -6,7 +6,7 @@ import pytest
 from conle.core.binarisation import binarise
 from conle.core.measures import MEASURES, score
 from conle.methods.registry import make_enhancer
-from conle.pipelines.evaluation.nodes import PUBLISHED_REVERSED
+from conle.reporting.scores import PUBLISHED_REVERSED
 
 QUICK = ("SJAFFE", "Yeast_spo5")
 ALL = ("SJAFFE", "SBU_3DFE", "Yeast_alpha", "Yeast_heat", "Yeast_spo5")

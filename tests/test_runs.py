@@ -190,7 +190,7 @@ def test_an_empty_catalog(toy):
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
     assert "18 cells are missing" in page
-    table = toy.newest("08_reporting/report/table3.csv").read_text(encoding="utf-8")
+    table = toy.report_table("table3").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 
 
@@ -224,19 +224,19 @@ def test_report_of_everything(everything):
     project, run = everything
     assert "report/report.html" in run.stdout
     assert "no run has recovered them: Toy: conle_posterior, posterior_pca" in run.stderr
-    folder = project.folder / "data" / "08_reporting" / "report"
+    folder = project.newest("08_reporting/report/exhibits")
     exhibits = {f"table{number}" for number in (1, 2, 3, 4)} | {"figure3", "figure4", "tests"}
     for exhibit in exhibits | {"cost"}:
         for suffix in (".tex", ".png", ".svg"):
-            assert list(folder.glob(f"{exhibit}{suffix}/*/{exhibit}{suffix}"))
-    table3 = pd.read_csv(project.newest("08_reporting/report/table3.csv"))
+            assert (folder / f"{exhibit}{suffix}").stat().st_size > 0
+    table3 = pd.read_csv(project.report_table("table3"))
     summary = pd.read_csv(project.newest("08_reporting/summary.csv"))
     keys = ["method", "measure"]
     measured = table3.set_index(keys)["mean"].sort_index()
     pd.testing.assert_series_equal(measured, summary.set_index(keys)["mean"].sort_index())
-    table4 = pd.read_csv(project.newest("08_reporting/report/table4.csv"))
+    table4 = pd.read_csv(project.report_table("table4"))
     assert set(table4["method"]) == {"conle", "uniform", "softmax_labels", "label_posterior"}
-    cost = pd.read_csv(project.newest("08_reporting/report/cost.csv"))
+    cost = pd.read_csv(project.report_table("cost"))
     assert set(cost["method"]) == set(summary["method"])
     assert (cost["seconds"] > 0).all()
 
@@ -245,9 +245,14 @@ def test_report_of_everything(everything):
     logged = {
         item.path
         for parent in parents
-        for item in client.list_artifacts(parent.info.run_id, "report")
+        for folder in ("report", "report/tables", "report/exhibits")
+        for item in client.list_artifacts(parent.info.run_id, folder)
     }
-    assert {"report/report.html", "report/table3.csv", "report/table3.tex"} <= logged
+    assert {
+        "report/report.html",
+        "report/tables/table3.csv",
+        "report/exhibits/table3.tex",
+    } <= logged
 
 
 def shown_by_the_notebook(project):
@@ -276,7 +281,7 @@ def test_a_quick_trial_does_not_hide_a_full_run(toy):
     assert toy.run("conle", datasets="Toy").returncode == 0
     report = toy.run("report", datasets="Toy", repeats=2)
     assert report.returncode == 0, report.stderr
-    table = pd.read_csv(toy.newest("08_reporting/report/table3.csv"))
+    table = pd.read_csv(toy.report_table("table3"))
     summary = pd.read_csv(io.StringIO(full))
     keys = ["method", "measure"]
     pd.testing.assert_series_equal(
@@ -361,7 +366,7 @@ def test_posterior(toy):
     # The report explains the decoders and shows how sure they are.
     run = toy.run("report", datasets="Toy")
     assert run.returncode == 0, run.stderr
-    examination = pd.read_csv(toy.newest("08_reporting/report/examination.csv"))
+    examination = pd.read_csv(toy.report_table("examination"))
     assert examination["method"].tolist() == list(blocks)
     assert (examination["chosen"] == "yes").sum() == 1
     assert examination["covered"].between(0.2, 1).all()
@@ -587,5 +592,5 @@ def test_a_report_takes_a_cell_from_one_run(toy):
     later = toy.kedro("run", "--pipelines=recovery", "--namespaces=Toy.conle", parameters)
     assert later.returncode == 0, later.stderr
     assert toy.run("report", datasets="Toy").returncode == 0
-    cost = pd.read_csv(toy.newest("08_reporting/report/cost.csv")).set_index("method")
+    cost = pd.read_csv(toy.report_table("cost")).set_index("method")
     assert cost.loc["conle", "seconds"] == pytest.approx(seconds)

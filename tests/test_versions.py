@@ -14,7 +14,9 @@ from conle import run, versions
 from conle.cells import bind
 from conle.data.atomic import CSVDataset, JSONDataset
 from conle.data.optional import OptionalCSVDataset
+from conle.data.recorded import RecordedDataset
 from conle.errors import FailedCellsError, ParameterError
+from conle.reporting.exhibits import recorded_entries
 from conle.versions import PinnedVersions, RunRecord, artifacts_folder
 
 
@@ -107,6 +109,44 @@ def test_versions_of_the_command_win(tmp_path, scores):
     catalog["Toy.lp.scores"] = table(tmp_path / "scores.csv", version="1: full")
     pin(tmp_path, pipeline, catalog, {"Toy.lp.scores": "1: full"}, **FULL)
     assert catalog.load("Toy.lp.scores")["a"].tolist() == [1]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_report_reads_the_cells_of_this_run_and_of_earlier_ones(tmp_path, monkeypatch, own):
+    monkeypatch.setattr(versions, "run_options", lambda: SimpleNamespace(datasets=["Toy"]))
+    catalog = DataCatalog(
+        {name: table(tmp_path / name, OptionalCSVDataset) for name in recorded_entries(["Toy"])}
+        | {"recorded": RecordedDataset()}
+    )
+    run.begin(str(tmp_path / "data"), "earlier", {"parameters": parameters_with(**FULL)})
+    table(tmp_path / "Toy.lp.scores", version="earlier").save(pd.DataFrame({"a": [1]}))
+    nodes = [Node(lambda found: found, "recorded", "report")]
+    if own:
+        nodes.append(Node(lambda: None, None, "Toy.lp.scores"))
+    pin(tmp_path, Pipeline(nodes), catalog, **FULL)
+    loaded = catalog.load("recorded")
+    assert loaded["Toy.km.scores"]() is None
+    assert (loaded["Toy.lp.scores"]() is None) == own
+    if own:
+        catalog.save("Toy.lp.scores", pd.DataFrame({"a": [2]}))
+    assert loaded["Toy.lp.scores"]()["a"].tolist() == [2 if own else 1]
+
+
+def test_a_resumed_report_reads_the_same_versions(tmp_path, monkeypatch):
+    monkeypatch.setattr(versions, "run_options", lambda: SimpleNamespace(datasets=["Toy"]))
+    catalog = DataCatalog(
+        {name: table(tmp_path / name, OptionalCSVDataset) for name in recorded_entries(["Toy"])}
+        | {"recorded": RecordedDataset()}
+    )
+    folder, record = str(tmp_path / "data"), {"parameters": parameters_with(**FULL)}
+    for version in ("1", "2"):
+        run.begin(folder, version, record)
+        table(tmp_path / "Toy.lp.scores", version=version).save(pd.DataFrame({"a": [version]}))
+    run.begin(folder, "present", {**record, "inputs": {"Toy.lp.scores": "1"}})
+    pipeline = Pipeline([Node(lambda found: found, "recorded", "report")])
+    pin(tmp_path, pipeline, catalog, **FULL)
+    assert catalog.load("recorded")["Toy.lp.scores"]()["a"].tolist() == [1]
+    assert run.entries_read(pipeline, catalog) == {"recorded", *recorded_entries(["Toy"])}
 
 
 def test_tables_of_the_whole_project_are_the_newest(tmp_path):

@@ -85,5 +85,6 @@ def register_pipelines() -> dict[str, Pipeline]:
         "fetch": fetch.create_pipeline(PAPER_DATASETS),
         "enhance": enhance.create_pipeline(parameters),
         "report": reporting.create_pipeline(datasets),
-        "__default__": from_raw_files(every_method) + reporting.create_pipeline(datasets),
+        "__default__": from_raw_files(every_method)
+        + reporting.create_pipeline(datasets, after="results"),
     }

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 RUN, OUTCOME = "run.json", "outcome.json"
 LAYER = "08_reporting"
+# The report's entry for what runs have left of all cells.
+RECORDED = "recorded"
 # The last bits of results depend on the versions of these.
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "pandas")
 # Parameters that do not change results.
@@ -118,10 +120,8 @@ def describe(
         },
         "inputs": {
             name: catalog.get(name).resolve_load_version()
-            for name in sorted(pipeline.inputs())
-            if not is_parameter(name)
-            and kedro_internals.is_versioned(catalog.get(name))
-            and catalog.exists(name)
+            for name in sorted(entries_read(pipeline, catalog))
+            if kedro_internals.is_versioned(catalog.get(name)) and catalog.exists(name)
         },
         **made_with(),
         "machine": f"{platform.machine()} {platform.processor()}",
@@ -129,6 +129,14 @@ def describe(
         "threads": parameters["threads"] or _cores(),
         "process": this_process(),
     }
+
+
+def entries_read(pipeline: Pipeline, catalog: CatalogProtocol) -> set[str]:
+    """The entries that a run reads and does not write, those behind `recorded` included."""
+    names = {name for name in pipeline.inputs() if not is_parameter(name)}
+    if RECORDED in names:
+        names |= catalog.get(RECORDED).entries.keys() - pipeline.all_outputs()
+    return names
 
 
 def comparable(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -216,7 +216,7 @@ class ExperimentTracking:
             return
         with TemporaryDirectory() as temporary:
             copy = Path(temporary) / path.name
-            files.get_file(str(path), str(copy))
+            files.get(str(path), str(copy), recursive=True)
             mlflow_client().log_artifact(run_id, str(copy), folder)
 
     def _run_of(self, dataset: str, name: str) -> str | None:

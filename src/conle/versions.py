@@ -9,11 +9,11 @@ from typing import Any
 from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
 from kedro.io import AbstractVersionedDataset, CatalogProtocol
-from kedro.io.core import is_parameter
 from kedro.pipeline import Pipeline
 
 from conle import kedro_internals, run
 from conle.errors import FailedCellsError
+from conle.options import run_options
 from conle.tracking import continue_tracking
 
 logger = logging.getLogger(__name__)
@@ -31,32 +31,35 @@ class PinnedVersions:
     def before_pipeline_run(
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
-        """Pin the versions of all outputs and inputs."""
+        """Pin the versions of all outputs and inputs, and of what the report reads."""
         version = run_params["run_id"]
         for name in pipeline.all_outputs():
             dataset = catalog.get(name)
             if kedro_internals.is_versioned(dataset):
                 kedro_internals.pin(dataset, version, version)
+        if run.RECORDED in pipeline.inputs():
+            # The report imports Matplotlib.
+            from conle.reporting.exhibits import recorded_entries
+
+            names = sorted(recorded_entries(run_options().datasets))
+            catalog.get(run.RECORDED).entries = {name: catalog.get(name) for name in names}
+        inputs = run.entries_read(pipeline, catalog)
         given = dict(run_params["load_versions"] or {})
         runs = run.recorded_runs(self._artifacts)
         began = next((own for own in runs if own.version == version), None)
         if began is not None:
             # A resumed run reads what it read before.
             for name, recorded in began.record.get("inputs", {}).items():
-                if name in pipeline.inputs() and name not in given:
+                if name in inputs and name not in given:
                     kedro_internals.pin(catalog.get(name), recorded, version)
                     given[name] = recorded
         # An entry without a dataset in its name is a table of the whole project; these tables have
         # their own protocols.
-        inputs = {
-            name: catalog.get(name)
-            for name in pipeline.inputs() - given.keys()
-            if "." in name and not is_parameter(name)
-        }
         groups = defaultdict(list)
-        for name, own in inputs.items():
-            if kedro_internals.is_versioned(own):
-                groups[name.rpartition(".")[0]].append(own)
+        for name in sorted(inputs - given.keys()):
+            entry = catalog.get(name)
+            if "." in name and kedro_internals.is_versioned(entry):
+                groups[name.rpartition(".")[0]].append(entry)
         comparable = run.of_protocol(runs, self._parameters)
         for namespace, entries in groups.items():
             versions = run.versions_of_data(runs, comparable, namespace.split(".")[0])

@@ -4,14 +4,16 @@ import pytest
 
 from conle.errors import DataError
 from conle.pipelines.evaluation.nodes import (
-    RESULT_COLUMNS,
     collect_dataset,
     collect_results,
-    collect_scores,
-    compare_with_published,
     draw_recovery,
     draw_training_curves,
     score_folds,
+)
+from conle.reporting.scores import (
+    RESULT_COLUMNS,
+    collect_scores,
+    compare_with_published,
     summarise,
 )
 

@@ -1,19 +1,20 @@
 import pickle
+from functools import partial
 
 import pandas as pd
 import pytest
 
-from conle.pipelines.evaluation.nodes import RESULT_COLUMNS, compare_with_published, summarise
-from conle.pipelines.reporting.nodes import (
-    collect_available,
-    entry_names,
-    gather,
-    present,
-    tabulate,
-)
+from conle.pipelines.reporting.nodes import collect_available, present, present_all, tabulate
 from conle.pipelines.reporting.pipeline import create_pipeline
-from conle.reporting import tables
-from conle.reporting.exhibits import EXHIBITS, REPORTED_METHODS, TABLES
+from conle.reporting import figures, tables
+from conle.reporting.exhibits import (
+    EXHIBITS,
+    TABLES,
+    entries_of_input,
+    recorded_entries,
+    value_of_input,
+)
+from conle.reporting.scores import RESULT_COLUMNS
 from conle.run import RecordedRun, runs_table
 
 PUBLISHED = pd.DataFrame(
@@ -36,12 +37,19 @@ DATASETS = ("SJAFFE", "Mine", "B")
 COST = {"seconds": 2.0, "peak_memory_mib": 3.0, "memory_before_mib": 1.0}
 
 
+def recorded(datasets, found):
+    """What runs have left: the entries that are found, and None for all others of the report."""
+    return {name: partial(found.get, name) for name in recorded_entries(datasets)}
+
+
 def collect(scores, costs=None):
     """Collect the scores of cells; no run has recovered any other cell of their datasets."""
     datasets = tuple(dict.fromkeys(dataset for dataset, _ in scores))
-    cells = [(dataset, method) for dataset in datasets for method in REPORTED_METHODS]
-    entries = [*map(scores.get, cells), *map((costs or {}).get, cells)]
-    results, missing = collect_available(runs_table([]), *entries, datasets=datasets)
+    found = {f"{dataset}.{method}.scores": own for (dataset, method), own in scores.items()}
+    found |= {f"{dataset}.{method}.cost": own for (dataset, method), own in (costs or {}).items()}
+    results, missing = collect_available(
+        runs_table([]), recorded(datasets, found), datasets=datasets
+    )
     asked = [tuple(cell) in scores for cell in missing[["dataset", "method"]].to_numpy()]
     return results, missing[asked].reset_index(drop=True)
 
@@ -78,8 +86,7 @@ def test_without_any_run_of_the_protocol_the_runs_are_listed(caplog):
         },
     }
     runs = runs_table([RecordedRun("v1", record, {"failed": {}})])
-    entries = [None] * (2 * len(REPORTED_METHODS))
-    results, _ = collect_available(runs, *entries, datasets=("SJAFFE",))
+    results, _ = collect_available(runs, recorded(("SJAFFE",), {}), datasets=("SJAFFE",))
     assert results.empty
     assert "conle on SJAFFE (conle, uniform): transductive, 2 x 5 folds, seed 3" in caplog.text
     command = (
@@ -101,52 +108,43 @@ def test_from_scores_to_every_exhibit(empty):
     results, missing = collect(found)
     assert len(missing) == (9 if empty else 0)
     facts = {"dataset": "B", "examples": 9, "features": 2, "labels": 3, "relevant_labels": 9}
-    summary = summarise(results)
-    catalog = {
-        "published_sizes": pd.DataFrame(columns=["dataset", *tables.SIZES]),
-        "published_ranks": RANKS,
-        "published_recovery": PUBLISHED,
-        "params:folds": 2,
-        "B.statistics": None if empty else facts | {"sha256": "f"},
-        "report.summary.csv": summary,
-        "report.comparison.csv": compare_with_published(summary, PUBLISHED),
-        "report.ablation_comparison.csv": compare_with_published(summary, PUBLISHED[:0]),
-    }
+    left = {}
     if not empty:
-        catalog |= {f"{dataset}.{method}.cost": COST for dataset, method in cells}
-
-    def entries(inputs):
-        """Optional entries that no run has made are None."""
-        return [catalog.get(own) for name in inputs for own in entry_names(name, DATASETS).values()]
-
-    for name, table in TABLES.items():
-        catalog[f"report.{name}.csv"] = tabulate(
-            *entries(table.inputs), name=name, datasets=DATASETS
-        )
-    assert len(catalog["report.cost.csv"]) == (0 if empty else 9)
-    assert set(catalog["report.table4.csv"]["measure"]) == (
-        set() if empty else {"kl_divergence", "clark"}
+        left = {"B.statistics": facts | {"sha256": "f"}}
+        left |= {f"{dataset}.{method}.cost": COST for dataset, method in cells}
+    own = {"recorded": recorded(DATASETS, left), "datasets": DATASETS}
+    made = tabulate(
+        **own,
+        results=results,
+        folds=2,
+        published_sizes=pd.DataFrame(columns=["dataset", *tables.SIZES]),
+        published_ranks=RANKS,
+        published_recovery=PUBLISHED,
+        published_ablation=PUBLISHED[:0],
     )
+    assert set(made) == {f"{name}.csv" for name in TABLES}
+    assert len(made["cost.csv"]) == (0 if empty else 9)
+    assert set(made["table4.csv"]["measure"]) == (set() if empty else {"kl_divergence", "clark"})
+    presented = present_all(tables=made, **own, sensitivity=None, convergence=None, predictive=None)
     for name, exhibit in EXHIBITS.items():
-        made = present(*entries(exhibit.inputs), name=name, datasets=DATASETS)
-        if exhibit.figure is None:
-            assert r"\toprule" in made
-            continue
-        latex, figure, svg = made
+        latex = presented[f"{name}.tex"]
         if exhibit.made_by:
             assert latex == (
                 f"% Not in the catalog yet: kedro run --pipeline={exhibit.made_by} makes it\n"
             )
         else:
             assert latex == "" or r"\toprule" in latex
-            assert figure.axes or empty
-        assert svg.startswith("<?xml")
+        drawn = {f"{name}.png", f"{name}.svg"} & presented.keys()
+        assert bool(drawn) == (exhibit.figure is not None)
+        if drawn:
+            assert presented[f"{name}.png"].axes or empty or exhibit.made_by
+            assert presented[f"{name}.svg"].startswith("<?xml")
 
 
 def test_the_same_figure_is_the_same_svg():
     table = tables.measure_table()
-    first, again = (present(table, name="table2", datasets=()) for _ in range(2))
-    assert first[2] == again[2]
+    first, again = (figures.as_svg(present("table2", [table])[1]) for _ in range(2))
+    assert first == again
 
 
 def test_curves():
@@ -154,14 +152,14 @@ def test_curves():
         [("B", p, s, "clark", 0.1, 0.01, 9) for p in ("lambda1", "lambda2") for s in (0.1, 1.0)],
         columns=["dataset", "parameter", "setting", "measure", "mean", "std", "folds"],
     )
-    latex, figure, _ = present(sensitivity, name="figure3", datasets=())
+    latex, figure = present("figure3", [sensitivity])
     assert latex.count(r"\toprule") == 2
     assert len(figure.axes) == 2
     convergence = pd.DataFrame(
         [("B", q, e, 0.1, 0.01, 9) for q in ("loss", "canberra", "clark") for e in (1, 2)],
         columns=["dataset", "quantity", "epoch", "mean", "std", "folds"],
     )
-    latex, figure, _ = present(convergence, name="figure4", datasets=())
+    latex, figure = present("figure4", [convergence])
     assert "canberra" in latex
     assert "clark" not in latex
     assert len(figure.axes) == 2
@@ -179,23 +177,23 @@ def test_intervals_of_the_datasets_that_have_draws():
     examination = pd.DataFrame({"dataset": ["A"], "covered": [1.0]})
     contributions = pd.DataFrame({"dataset": ["A"], "published": [0.03]})
     # The second dataset has failed, and no run has examined the third.
-    found = [draws, draws[:0], None, coverage, coverage[:0], None]
-    latex, figure, _ = present(
-        examination, contributions, *found, name="posterior", datasets=DATASETS
-    )
+    found = [
+        dict(zip(DATASETS, own, strict=True))
+        for own in ((draws, draws[:0], None), (coverage, coverage[:0], None))
+    ]
+    latex, figure = present("posterior", [examination, contributions, *found])
     assert latex.count(r"\toprule") == 2
     assert [axes.get_title() for axes in figure.axes] == ["SJAFFE, sample 7"]
 
 
 def test_inputs_with_placeholders_are_mappings():
-    assert entry_names("published_sizes", ("A",)) == {(): "published_sizes"}
-    names = entry_names("{dataset}.{decoder}.coverage", ("A", "B"))
+    names = entries_of_input("{dataset}.{decoder}.coverage", ("A", "B"))
     assert len(names) == 6
     assert names["B", "posterior_pca"] == "B.posterior_pca.coverage"
-    inputs = ("sizes", "{dataset}.facts", "{dataset}.{decoder}.coverage")
-    sizes, facts, coverages = gather(["s", "a", "b", *range(6)], inputs, ("A", "B"))
-    assert (sizes, facts) == ("s", {"A": "a", "B": "b"})
-    assert coverages["B", "conle_posterior"] == 3
+    assert entries_of_input("{dataset}.facts", ("A",)) == {"A": "A.facts"}
+    left = {"A.facts": lambda: "a", "B.facts": lambda: "b"}
+    assert value_of_input("sizes", {"sizes": "s"}, left, ("A", "B")) == "s"
+    assert value_of_input("{dataset}.facts", {}, left, ("A", "B")) == {"A": "a", "B": "b"}
 
 
 def test_nodes_can_go_to_other_processes():

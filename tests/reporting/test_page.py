@@ -6,7 +6,7 @@ import pytest
 from conle.core.measures import MEASURES
 from conle.methods.registry import METHODS
 from conle.reporting import posterior, statistics, tables
-from conle.reporting.page import FIGURES, PAGE_TABLES, render_page
+from conle.reporting.page import FIGURES, render_page
 
 VOID = {"meta", "link", "img", "br"}
 
@@ -112,7 +112,7 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
         "provenance": {"git commit": "abc", "torch": "2.13"},
         "runs": RUNS,
         "predictive": None,
-        "tables": {name: found[name] for name in PAGE_TABLES},
+        "tables": found,
         "svgs": {name: f"<svg>{name}</svg>" for name in FIGURES},
     }
 

@@ -1,13 +1,14 @@
 """The exhibits of the report, one row each.
 
 An exhibit has tables (CSV), LaTeX that shows them, and mostly a figure. Its inputs are names of
-catalog entries. An input with placeholders, such as `{dataset}.statistics`, stands for the entries
-of all datasets; functions take it as a mapping.
+tables or of catalog entries. An input with placeholders, such as `{dataset}.statistics`, stands for
+what runs have left of all datasets; functions take it as a mapping.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,7 @@ from conle.methods.registry import ABLATIONS, BASELINES, CHOSEN, FLOORS, POSTERI
 from conle.reporting import figures, statistics, tables
 from conle.reporting.grids import Grid, curve_grid, grid_of, recovery_grids
 from conle.reporting.posterior import contribution_table, examination_table
+from conle.reporting.scores import compare_with_published, summarise
 
 TABLE_3_METHODS = ("conle", *POSTERIORS, CHOSEN, *FLOORS, *BASELINES, *REFERENCES)
 TABLE_4_METHODS = (*ABLATIONS, "conle", *REFERENCES)
@@ -24,16 +26,17 @@ REPORTED_METHODS = tuple(dict.fromkeys((*TABLE_3_METHODS, *TABLE_4_METHODS)))
 ABLATION_MEASURES = ("kl_divergence", "clark", "canberra", "intersection")
 # The figure of the posterior shows draws of this decoder.
 SHOWN_DECODER = "conle_posterior"
+SCORES, COSTS = "{dataset}.{method}.scores", "{dataset}.{method}.cost"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the report, which the catalog holds as `report.<name>.csv`.
+    """A table of the report.
 
     Attributes:
-        name: part of the catalog entry and the file name.
+        name: name of the file, without the suffix.
         function: takes the inputs and returns the table.
-        inputs: names of catalog entries.
+        inputs: names of earlier tables and of catalog entries.
     """
 
     name: str
@@ -47,13 +50,13 @@ def _all_given(*inputs: Any) -> bool:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """An exhibit, which the catalog holds as `report.<name>.latex`, `.png` and `.svg`.
+    """LaTeX and mostly a figure.
 
     Attributes:
-        name: part of the catalog entries and the file names.
+        name: name of the files, without the suffix.
         caption: caption of the LaTeX tables.
         label: label of the LaTeX tables.
-        inputs: names of catalog entries.
+        inputs: names of tables and of catalog entries.
         grids: takes the inputs and returns the LaTeX tables, each with an addition to the caption.
         figure: takes the inputs and returns the figure; None for an exhibit without one.
         figure_caption: caption of the figure on the page.
@@ -113,7 +116,7 @@ _ROWS = (
         tables=(
             Table("table1", tables.dataset_table, ("published_sizes", "{dataset}.statistics")),
         ),
-        inputs=("report.table1.csv",),
+        inputs=("table1",),
         grids=lambda datasets: [("", grid_of(datasets.drop(columns="sha256")))],
         figure=figures.dataset_sizes,
         figure_caption="Sizes of the datasets, published as crosses",
@@ -123,7 +126,7 @@ _ROWS = (
         "The measures of a true distribution d and a recovered one p",
         "measures",
         tables=(Table("table2", tables.measure_table),),
-        inputs=("report.table2.csv",),
+        inputs=("table2",),
         grids=lambda measures: [("", grid_of(measures))],
         figure=lambda measures: figures.measure_curves(),
         figure_caption="The measures between a distribution and others on the way to two extremes",
@@ -133,13 +136,15 @@ _ROWS = (
         "Recovery, mean ± standard deviation",
         "recovery",
         tables=(
+            Table("summary", summarise, ("results",)),
+            Table("comparison", compare_with_published, ("summary", "published_recovery")),
             Table(
                 "table3",
                 partial(tables.recovery_table, methods=TABLE_3_METHODS),
-                ("report.summary.csv", "report.comparison.csv"),
+                ("summary", "comparison"),
             ),
         ),
-        inputs=("report.table3.csv", "report.ranks.csv"),
+        inputs=("table3", "ranks"),
         grids=recovery_grids,
         figure=lambda recovery, ranks: figures.rank_map(recovery),
         figure_caption="Rank of every method on every dataset",
@@ -149,14 +154,14 @@ _ROWS = (
         "Against the published ConLE",
         "ranks",
         tables=(
-            Table("ranks", tables.rank_table, ("report.table3.csv", "published_ranks")),
+            Table("ranks", tables.rank_table, ("table3", "published_ranks")),
             Table(
                 "wins",
                 tables.wins_table,
-                ("report.table3.csv", "published_recovery", "params:folds"),
+                ("table3", "published_recovery", "folds"),
             ),
         ),
-        inputs=("report.ranks.csv", "report.wins.csv"),
+        inputs=("ranks", "wins"),
         grids=lambda ranks, wins: [("average ranks", grid_of(ranks, 2)), ("cells", grid_of(wins))],
     ),
     Exhibit(
@@ -164,13 +169,14 @@ _ROWS = (
         "ConLE without one of its losses",
         "ablation",
         tables=(
+            Table("ablation_comparison", compare_with_published, ("summary", "published_ablation")),
             Table(
                 "table4",
                 partial(tables.recovery_table, methods=TABLE_4_METHODS, measures=ABLATION_MEASURES),
-                ("report.summary.csv", "report.ablation_comparison.csv"),
+                ("summary", "ablation_comparison"),
             ),
         ),
-        inputs=("report.table4.csv",),
+        inputs=("table4",),
         grids=recovery_grids,
         figure=figures.method_bars,
         figure_caption="Ablations: means, standard deviations over the folds as bars",
@@ -189,11 +195,11 @@ _ROWS = (
                     "{dataset}.{decoder}.coverage",
                 ),
             ),
-            Table("contributions", contribution_table, ("report.table3.csv",)),
+            Table("contributions", contribution_table, ("table3",)),
         ),
         inputs=(
-            "report.examination.csv",
-            "report.contributions.csv",
+            "examination",
+            "contributions",
             f"{{dataset}}.{SHOWN_DECODER}.draws",
             f"{{dataset}}.{SHOWN_DECODER}.coverage",
         ),
@@ -214,10 +220,10 @@ _ROWS = (
         "Tests over the datasets",
         "tests",
         tables=(
-            Table("friedman", statistics.friedman_table, ("report.table3.csv",)),
-            Table("wilcoxon", statistics.wilcoxon_table, ("report.table3.csv",)),
+            Table("friedman", statistics.friedman_table, ("table3",)),
+            Table("wilcoxon", statistics.wilcoxon_table, ("table3",)),
         ),
-        inputs=("report.table3.csv", "report.friedman.csv", "report.wilcoxon.csv"),
+        inputs=("table3", "friedman", "wilcoxon"),
         grids=lambda recovery, friedman, wilcoxon: [
             ("Friedman's test", grid_of(friedman)),
             ("Wilcoxon's test with Holm's correction", grid_of(wilcoxon)),
@@ -263,8 +269,8 @@ _ROWS = (
         "cost",
         "Time and memory of recovery",
         "cost",
-        tables=(Table("cost", tables.cost_table, ("{dataset}.{method}.cost",)),),
-        inputs=("report.cost.csv",),
+        tables=(Table("cost", tables.cost_table, (COSTS,)),),
+        inputs=("cost",),
         grids=lambda cost: [("", grid_of(cost, 1))],
         figure=figures.cost_map,
         figure_caption="Seconds and peak memory of every cell",
@@ -272,3 +278,56 @@ _ROWS = (
 )
 EXHIBITS = {exhibit.name: exhibit for exhibit in _ROWS}
 TABLES = {table.name: table for exhibit in _ROWS for table in exhibit.tables}
+
+
+def recorded_entries(datasets: Sequence[str]) -> set[str]:
+    """The catalog entries of cells and datasets that the report reads."""
+    inputs = {SCORES, *(name for own in (*_ROWS, *TABLES.values()) for name in own.inputs)}
+    return {
+        entry
+        for name in inputs
+        if "{" in name
+        for entry in entries_of_input(name, datasets).values()
+    }
+
+
+def entries_of_input(name: str, datasets: Sequence[str]) -> dict[str | tuple[str, str], str]:
+    """The catalog entries that an input with placeholders stands for.
+
+    Args:
+        name: an input with the placeholder {dataset}, and perhaps {method} or {decoder}.
+        datasets: the datasets of the report.
+
+    Returns:
+        Names of entries by dataset, or by dataset and method.
+    """
+    values = {"dataset": datasets, "method": REPORTED_METHODS, "decoder": POSTERIORS}
+    places = [place for place in values if f"{{{place}}}" in name]
+    return {
+        chosen if len(chosen) > 1 else chosen[0]: name.format(
+            **dict(zip(places, chosen, strict=True))
+        )
+        for chosen in product(*(values[place] for place in places))
+    }
+
+
+def value_of_input(
+    name: str,
+    values: Mapping[str, Any],
+    recorded: Mapping[str, Callable[[], Any]],
+    datasets: Sequence[str],
+) -> Any:
+    """The value of an input.
+
+    Args:
+        name: a name of `values`, or an input with placeholders.
+        values: tables and catalog entries by name.
+        recorded: functions that load the entries of cells and datasets.
+        datasets: the datasets of the report.
+
+    Returns:
+        One value, or for an input with placeholders a mapping with the keys of `entries_of_input`.
+    """
+    if name in values:
+        return values[name]
+    return {key: recorded[entry]() for key, entry in entries_of_input(name, datasets).items()}

@@ -10,13 +10,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
 from conle.reporting import statistics
-from conle.reporting.exhibits import EXHIBITS, TABLES
+from conle.reporting.exhibits import EXHIBITS
 from conle.reporting.grids import curve_grid, grid_of, recovery_grids
 from conle.reporting.posterior import mean_contributions
 from conle.reporting.tables import against_the_truth
 
 FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
-PAGE_TABLES = ("missing", "comparison", *TABLES)
 # Tables that the page shows as they are.
 PLAIN_TABLES = ["wins", "table2", "comparison", "friedman", "wilcoxon", "contributions", "missing"]
 
@@ -36,7 +35,7 @@ def render_page(
         provenance: the commit and the versions of packages.
         runs: the runs that the catalog holds, each with the command that reports on it.
         predictive: scores of a learner on recovered distributions; None where no run has any.
-        tables: the tables in `PAGE_TABLES`, by name.
+        tables: the missing cells and the tables of `conle.reporting.exhibits.TABLES`, by name.
         svgs: the figures of the exhibits in `FIGURES`, by name.
 
     Returns:

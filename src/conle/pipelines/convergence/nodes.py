@@ -8,9 +8,9 @@ from conle.cells import Cell, on_failure
 from conle.core.folds import folds_of, splits_of
 from conle.core.measures import score
 from conle.cost import measured_cost
-from conle.pipelines.evaluation.nodes import scores_of_all
 from conle.pipelines.recovery.nodes import curves_table
 from conle.progress import progress_bar
+from conle.reporting.scores import scores_of_all
 
 EPOCH_COLUMNS = ["repeat", "fold", "epoch"]
 CONVERGENCE_COLUMNS = ["dataset", "quantity", "epoch", "mean", "std", "folds"]

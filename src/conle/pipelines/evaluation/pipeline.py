@@ -9,11 +9,11 @@ from conle.methods.registry import METHODS
 from conle.pipelines.evaluation.nodes import (
     collect_dataset,
     collect_results,
-    compare_with_published,
     draw_recovery,
     draw_training_curves,
     score_folds,
 )
+from conle.reporting.scores import compare_with_published
 
 # Namespace of the nodes that belong to no dataset.
 STAGE = "evaluation"

@@ -11,9 +11,9 @@ from conle.core.folds import splits_of
 from conle.cost import measured_cost
 from conle.errors import DataError
 from conle.methods.geometry import as_distributions
-from conle.pipelines.evaluation.nodes import scores_of_all, summarise
 from conle.pipelines.recovery.nodes import RECOVERED_COLUMNS
 from conle.progress import progress_bar
+from conle.reporting.scores import scores_of_all, summarise
 
 PREDICTIVE_COLUMNS = ["dataset", "method", "fitted_on", "measure", "mean", "std", "folds"]
 

@@ -1,28 +1,26 @@
 """Make tables, exhibits and the page from the scores that runs have left in the catalog."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from conle.messages import existing_runs
-from conle.methods.registry import POSTERIORS
-from conle.pipelines.evaluation.nodes import collect_scores, warn_missing
 from conle.reporting import figures
-from conle.reporting.exhibits import EXHIBITS, REPORTED_METHODS, TABLES
+from conle.reporting.exhibits import COSTS, EXHIBITS, SCORES, TABLES, value_of_input
 from conle.reporting.latex import latex_table
-from conle.reporting.page import FIGURES, PAGE_TABLES, render_page
+from conle.reporting.page import FIGURES, render_page
+from conle.reporting.scores import collect_scores, warn_missing
 
 logger = logging.getLogger(__name__)
 
-COLLECTED = ("{dataset}.{method}.scores", "{dataset}.{method}.cost")
+Recorded = Mapping[str, Callable[[], Any]]
 
 
 def collect_available(
-    runs: pd.DataFrame, *entries: Any, datasets: Sequence[str]
+    runs: pd.DataFrame, recorded: Recorded, *_: pd.DataFrame, datasets: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Put the scores of the report's cells into one results table, and log what is missing.
 
@@ -31,13 +29,14 @@ def collect_available(
 
     Args:
         runs: the runs that the catalog holds.
-        entries: the catalog entries of `COLLECTED`.
+        recorded: functions that load the entries of cells.
+        _: the results of the same run, if it has any; its cells are done when they exist.
         datasets: the datasets of the report.
 
     Returns:
         The results table, and the missing cells: dataset, method and reason.
     """
-    scores, costs = gather(entries, COLLECTED, datasets)
+    scores, costs = (value_of_input(name, {}, recorded, datasets) for name in (SCORES, COSTS))
     results, missing = collect_scores(scores, costs)
     warn_missing(missing, "report")
     if results.empty:
@@ -45,83 +44,86 @@ def collect_available(
     return results, missing
 
 
-def tabulate(*entries: Any, name: str, datasets: Sequence[str]) -> pd.DataFrame:
-    """Make a table of the report.
+def tabulate(
+    recorded: Recorded, *, datasets: Sequence[str], **values: Any
+) -> dict[str, pd.DataFrame]:
+    """Make all tables of the report.
 
     Args:
-        entries: the catalog entries of the table's inputs.
-        name: a key of `TABLES`.
+        recorded: functions that load the entries of cells and datasets.
         datasets: the datasets of the report.
-    """
-    table = TABLES[name]
-    return table.function(*gather(entries, table.inputs, datasets))
-
-
-def present(*entries: Any, name: str, datasets: Sequence[str]) -> tuple[str, Figure, str] | str:
-    """Present an exhibit as LaTeX and as a figure.
-
-    Args:
-        entries: the catalog entries of the exhibit's inputs.
-        name: a key of `EXHIBITS`.
-        datasets: the datasets of the report.
+        values: the other inputs of `TABLES`, by name.
 
     Returns:
-        LaTeX source, and for an exhibit with a figure also the figure and its SVG text. If no run
-        has made the inputs, they name the command that does.
+        Tables by file name.
+    """
+    tables = dict(values)
+    for name, table in TABLES.items():
+        inputs = (value_of_input(own, tables, recorded, datasets) for own in table.inputs)
+        tables[name] = table.function(*inputs)
+    return {f"{name}.csv": tables[name] for name in TABLES}
+
+
+def present_all(
+    recorded: Recorded,
+    tables: Mapping[str, pd.DataFrame],
+    *,
+    datasets: Sequence[str],
+    **values: Any,
+) -> dict[str, str | Figure]:
+    """Present every exhibit as LaTeX and as a figure.
+
+    Args:
+        recorded: functions that load the entries of cells and datasets.
+        tables: tables by file name.
+        datasets: the datasets of the report.
+        values: the other inputs of `EXHIBITS`, by name; None where no run has made them.
+
+    Returns:
+        By file name: LaTeX (.tex), and for exhibits with a figure the figure (.png) and its text
+        (.svg).
+    """
+    values |= {name.removesuffix(".csv"): table for name, table in tables.items()}
+    made: dict[str, str | Figure] = {}
+    for name, exhibit in EXHIBITS.items():
+        inputs = [value_of_input(own, values, recorded, datasets) for own in exhibit.inputs]
+        made[f"{name}.tex"], figure = present(name, inputs)
+        if figure is not None:
+            made |= {f"{name}.png": figure, f"{name}.svg": figures.as_svg(figure)}
+    return made
+
+
+def present(name: str, inputs: Sequence[Any]) -> tuple[str, Figure | None]:
+    """Present an exhibit.
+
+    Args:
+        name: a key of `EXHIBITS`.
+        inputs: the values of the exhibit's inputs.
+
+    Returns:
+        LaTeX and the figure; None for an exhibit without one. If no run has made the inputs, both
+        name the command that does.
     """
     exhibit = EXHIBITS[name]
-    inputs = list(gather(entries, exhibit.inputs, datasets))
     if not exhibit.is_available(*inputs):
         text = f"Not in the catalog yet: kedro run --pipeline={exhibit.made_by} makes it"
-        source, figure = f"% {text}\n", figures.note(text)
-    else:
-        source = latex_table(exhibit.grids(*inputs), exhibit.caption, exhibit.label)
-        if exhibit.figure is None:
-            return source
-        figure = exhibit.figure(*inputs)
-    return source, figure, figures.as_svg(figure)
+        return f"% {text}\n", figures.note(text)
+    source = latex_table(exhibit.grids(*inputs), exhibit.caption, exhibit.label)
+    return source, None if exhibit.figure is None else exhibit.figure(*inputs)
 
 
 def write_page(
     parameters: Mapping[str, Any],
     provenance: Mapping[str, str],
     runs: pd.DataFrame,
+    missing: pd.DataFrame,
     predictive: pd.DataFrame | None,
-    *entries: Any,
+    tables: Mapping[str, pd.DataFrame],
+    exhibits: Mapping[str, str],
 ) -> str:
-    """Write the page; the entries are the tables of `PAGE_TABLES`, then SVG texts of `FIGURES`."""
-    tables = dict(zip(PAGE_TABLES, entries, strict=False))
-    svgs = dict(zip(FIGURES, entries[len(tables) :], strict=True))
-    return render_page(parameters, provenance, runs, predictive, tables, svgs)
-
-
-def entry_names(name: str, datasets: Sequence[str]) -> dict[tuple[str, ...], str]:
-    """The catalog entries that an input stands for.
-
-    Args:
-        name: an input, which may have the placeholders {dataset}, {method} and {decoder}.
-        datasets: the datasets of the report.
-
-    Returns:
-        Names by the values of the placeholders; an input without placeholders is itself a name.
-    """
-    values = {"dataset": datasets, "method": REPORTED_METHODS, "decoder": POSTERIORS}
-    used = [place for place in values if f"{{{place}}}" in name]
-    return {
-        chosen: name.format(**dict(zip(used, chosen, strict=True)))
-        for chosen in product(*(values[place] for place in used))
-    }
-
-
-def gather(entries: Sequence[Any], inputs: Sequence[str], datasets: Sequence[str]) -> Iterator[Any]:
-    """Yield the entry of every input, or a mapping of entries if the input has placeholders.
-
-    Keys of a mapping are datasets, or pairs of a dataset and a method.
-    """
-    remaining = iter(entries)
-    for name in inputs:
-        found = {key: next(remaining) for key in entry_names(name, datasets)}
-        if "{" not in name:
-            yield found[()]
-        else:
-            yield {key if len(key) > 1 else key[0]: own for key, own in found.items()}
+    """Write the page from the tables and the exhibits, both by file name."""
+    by_name = {name.removesuffix(".csv"): table for name, table in tables.items()}
+    svgs = {name: exhibits[f"{name}.svg"] for name in FIGURES}
+    return render_page(
+        parameters, provenance, runs, predictive, by_name | {"missing": missing}, svgs
+    )

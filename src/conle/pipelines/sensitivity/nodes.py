@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from conle.pipelines.evaluation.nodes import scores_of_all, summarise
+from conle.reporting.scores import scores_of_all, summarise
 
 SENSITIVITY_COLUMNS = ["dataset", "parameter", "setting", "measure", "mean", "std", "folds"]
 

@@ -1,0 +1,36 @@
+"""What runs have left of the cells that a report shows."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from kedro.io import AbstractDataset, AbstractVersionedDataset, DatasetError
+
+
+class RecordedDataset(AbstractDataset[None, dict[str, Callable[[], Any]]]):
+    """Functions that load entries of the catalog, by the entry's name; read-only.
+
+    Attributes:
+        entries: the entries, each with the version to load (`conle.versions.PinnedVersions`).
+    """
+
+    def __init__(self, *, metadata: dict[str, Any] | None = None) -> None:
+        self.metadata = metadata
+        self.entries: Mapping[str, AbstractVersionedDataset] = {}
+
+    def load(self) -> dict[str, Callable[[], Any]]:
+        """Functions without arguments, each of which loads an entry."""
+        return {name: entry.load for name, entry in self.entries.items()}
+
+    def save(self, data: None) -> NoReturn:
+        """Refuse to save: runs write the entries.
+
+        Raises:
+            DatasetError: always.
+        """
+        raise DatasetError(f"{type(self).__name__} is read-only")
+
+    def _exists(self) -> bool:
+        return True
+
+    def _describe(self) -> dict[str, Any]:
+        return {"entries": len(self.entries)}

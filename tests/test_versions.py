@@ -257,6 +257,17 @@ def test_a_run_with_other_parameters_is_not_resumed(tmp_path, recorded):
     assert continued == []
 
 
+def test_a_run_that_another_process_has_taken_over_is_refused(tmp_path, recorded, monkeypatch):
+    begin, _, catalog, continued = recorded
+    begin()
+    catalog.save("Toy.lp.cost", {"failure": "too wide"})
+    monkeypatch.setattr(run, "this_process", lambda: "another")
+    with pytest.raises(ParameterError, match=r"Another command goes on with the run v1 already\."):
+        begin()
+    assert catalog.exists("Toy.lp.cost")
+    assert continued == []
+
+
 def test_the_folder_of_the_artifacts():
     assert artifacts_folder("data", "/project") == "/project/data"
     assert artifacts_folder("/elsewhere", "/project") == "/elsewhere"

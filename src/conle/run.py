@@ -9,6 +9,7 @@ import logging
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version as version_of
@@ -18,6 +19,7 @@ from typing import Any
 
 import fsspec
 import pandas as pd
+from filelock import FileLock
 from kedro.framework.session.store import BaseSessionStore
 from kedro.io import AbstractVersionedDataset, CatalogProtocol, DatasetError
 from kedro.io.core import Version, is_parameter
@@ -180,6 +182,24 @@ def find(artifacts: str, version: str) -> RecordedRun | None:
         logger.warning("The record of the run %s cannot be read; the run is left out", version)
         return None
     return found if "parameters" in found.record else None
+
+
+def lock(artifacts: str, version: str) -> AbstractContextManager:
+    """Let one command at a time take a run over. An object store has no locks."""
+    if "://" in artifacts:
+        return nullcontext()
+    return FileLock(Path(artifacts, LAYER, RUN, version, ".lock"))
+
+
+def refuse_taken(found: RecordedRun) -> None:
+    """Refuse a run that another process has taken over.
+
+    Raises:
+        ParameterError: names the run.
+    """
+    process = found.record["process"]
+    if found.outcome is None and process != this_process() and is_alive(process):
+        raise ParameterError(f"Another command goes on with the run {found.version} already.")
 
 
 def begin(artifacts: str, version: str, record: Mapping[str, Any]) -> None:

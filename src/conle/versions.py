@@ -102,19 +102,24 @@ class RunRecord:
         """Record the run, or prepare it to be resumed.
 
         Raises:
-            ParameterError: the run to resume differs from this one.
+            ParameterError: the run to resume differs from this one, or another command goes on with
+                it.
         """
         self._version = run_params["run_id"]
         names = sorted(run_params["pipeline_names"] or ["__default__"])
         present = run.describe(self._parameters, names, pipeline, catalog)
-        began = run.find(self._artifacts, self._version)
-        if began is not None:
+        if run.find(self._artifacts, self._version) is None:
+            run.begin(self._artifacts, self._version, present)
+            return
+        with run.lock(self._artifacts, self._version):
+            began = run.find(self._artifacts, self._version)
+            run.refuse_taken(began)
             run.refuse_other(began.record, present)
-            logger.info("Goes on with the run %s", self._version)
-            for name in run.outputs_to_make_again(pipeline, catalog):
-                run.remove_output(catalog, name)
-            continue_tracking(self._context, self._version)
-        run.begin(self._artifacts, self._version, present)
+            run.begin(self._artifacts, self._version, present)
+        logger.info("Goes on with the run %s", self._version)
+        for name in run.outputs_to_make_again(pipeline, catalog):
+            run.remove_output(catalog, name)
+        continue_tracking(self._context, self._version)
 
     @hook_impl(trylast=True)
     def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:

@@ -47,7 +47,7 @@ def render_page(
         "report.html.j2",
         datasets=list(dict.fromkeys(table3["dataset"])),
         parameters=parameters,
-        configuration=yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True),
+        configuration=yaml.safe_dump(dict(parameters), allow_unicode=True),
         provenance=provenance,
         checksums=tables["table1"][["dataset", "sha256"]].itertuples(index=False, name=None),
         wins={row.method: row for row in wins.itertuples()},

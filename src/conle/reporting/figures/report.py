@@ -135,7 +135,12 @@ def critical_differences(ranks: Mapping[str, tuple[pd.Series, pd.DataFrame]]) ->
     figure = Figure(figsize=(13, 2.6 * -(-len(ranks) // 2)), layout="constrained")
     grid = figure.subplots(-(-len(ranks) // 2), 2, squeeze=False).ravel()
     for axes, (measure, (mean_ranks, p_values)) in zip(grid, ranks.items(), strict=False):
-        critical_difference_diagram(mean_ranks, p_values, ax=axes, label_props={"fontsize": 8})
+        drawn = critical_difference_diagram(
+            mean_ranks, p_values, ax=axes, label_props={"fontsize": 8}
+        )
+        # The points of a bar come from a set, whose order varies between processes.
+        for (bar,) in drawn["crossbars"]:
+            bar.set_xdata(sorted(bar.get_xdata()))
         axes.set_title(f"{MEASURES[measure].title}: mean rank", fontsize="medium")
     for axes in grid[len(ranks) :]:
         axes.remove()

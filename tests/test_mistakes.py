@@ -106,6 +106,10 @@ SELECTIONS = {
     "pipeline": (("run", "--pipelines=konle"), "no pipeline 'konle'; did you mean 'conle'?"),
     "old_option": (("run", "--pipeline=konle"), "no pipeline 'konle'; did you mean 'conle'?"),
     "environment": ((*CONLE, "--env=papers"), "configuration cannot be read"),
+    "version": (
+        ("run", "--pipeline=report", "--load-versions=Artificial.conlee.scores:v"),
+        "this run reads no 'Artificial.conlee.scores'; did you mean 'Artificial.conle.scores'?",
+    ),
     "tag": ((*CONLE, "--tags=nothing"), "no nodes after applying all provided filters"),
     "node": ((*CONLE, "--nodes=nothing"), "does not contain nodes named ['nothing']"),
     "from_node": ((*CONLE, "--from-nodes=nothing"), "does not contain nodes named ['nothing']"),

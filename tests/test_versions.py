@@ -149,6 +149,24 @@ def test_a_resumed_report_reads_the_same_versions(tmp_path, monkeypatch):
     assert run.entries_read(pipeline, catalog) == {"recorded", *recorded_entries(["Toy"])}
 
 
+def test_a_version_that_does_not_exist_is_refused(tmp_path, scores):
+    pipeline, catalog = scores
+    catalog["Toy.lp.scores"] = table(tmp_path / "scores.csv", version="6: none")
+    with pytest.raises(ParameterError) as error:
+        pin(tmp_path, pipeline, catalog, {"Toy.lp.scores": "6: none"}, **FULL)
+    assert error.value.message == (
+        "--load-versions: Toy.lp.scores has no version '6: none'; it has: 4: another seed, "
+        "3: quick, 2: full, 1: full"
+    )
+    catalog = DataCatalog({"new": table(tmp_path / "new.csv"), "raw": CSVDataset(filepath="raw")})
+    for name, message in (
+        ("new", "no version 'v'; no run has made it yet"),
+        ("raw", "no versions"),
+    ):
+        with pytest.raises(ParameterError, match=f"{name} has {message}"):
+            pin(tmp_path, Pipeline([]), catalog, {name: "v"})
+
+
 def test_tables_of_the_whole_project_are_the_newest(tmp_path):
     """These tables have protocols of their own."""
     for version in ("1", "2"):

@@ -25,10 +25,11 @@ from conle.methods.registry import METHODS, suggestion
 from conle.options import (
     ClusterOptions,
     RunOptions,
+    run_options,
     set_cluster_options,
     set_run_parameters,
 )
-from conle.run import has_cell, recorded_runs, runs_table
+from conle.run import RECORDED, has_cell, recorded_runs, runs_table
 from conle.versions import parameters_and_artifacts
 
 # Catalog entries that come with the project.
@@ -163,7 +164,7 @@ class Preflight:
 
 
 def refuse_selection() -> None:
-    """Refuse a pipeline, node or tag of the command line that does not exist.
+    """Refuse a pipeline, node, tag or artifact of the command line that does not exist.
 
     Raises:
         ParameterError: names it, and the nearest name.
@@ -185,9 +186,20 @@ def refuse_selection() -> None:
             "the other"
         ) from None
     try:
-        selected.filter(**{SELECTION[option]: given[option] for option in SELECTION})
+        selected = selected.filter(**{SELECTION[option]: given[option] for option in SELECTION})
     except ValueError as error:
         raise ParameterError(str(error)) from None
+    read = {name for name in selected.inputs() if not is_parameter(name)}
+    if RECORDED in read:
+        # The report imports Matplotlib.
+        from conle.reporting.exhibits import recorded_entries
+
+        read |= recorded_entries(run_options().datasets) - selected.all_outputs()
+    for name in given["load_versions"] or {}:
+        if name not in read:
+            raise ParameterError(
+                f"--load-versions: this run reads no {name!r}{suggestion(name, sorted(read))}"
+            )
 
 
 def refuse_unread(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from kedro.io import AbstractVersionedDataset, CatalogProtocol
 from kedro.pipeline import Pipeline
 
 from conle import kedro_internals, run
-from conle.errors import FailedCellsError
+from conle.errors import FailedCellsError, ParameterError
 from conle.options import run_options
 from conle.tracking import continue_tracking
 
@@ -31,7 +31,11 @@ class PinnedVersions:
     def before_pipeline_run(
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
-        """Pin the versions of all outputs and inputs, and of what the report reads."""
+        """Pin the versions of all outputs and inputs, and of what the report reads.
+
+        Raises:
+            ParameterError: a version of the command line does not exist.
+        """
         version = run_params["run_id"]
         for name in pipeline.all_outputs():
             dataset = catalog.get(name)
@@ -45,6 +49,7 @@ class PinnedVersions:
             catalog.get(run.RECORDED).entries = {name: catalog.get(name) for name in names}
         inputs = run.entries_read(pipeline, catalog)
         given = dict(run_params["load_versions"] or {})
+        refuse_absent(given, catalog)
         runs = run.recorded_runs(self._artifacts)
         began = next((own for own in runs if own.version == version), None)
         if began is not None:
@@ -66,6 +71,24 @@ class PinnedVersions:
             for entry, found in zip(entries, choose_versions(entries, versions), strict=True):
                 # No run has it: the version of this run does not exist, so the input is missing.
                 kedro_internals.pin(entry, found or version, version)
+
+
+def refuse_absent(given: Mapping[str, str], catalog: CatalogProtocol) -> None:
+    """Refuse versions of the command line that do not exist.
+
+    Raises:
+        ParameterError: names the artifact and its versions.
+    """
+    for name, version in given.items():
+        entry = catalog.get(name)
+        if not kedro_internals.is_versioned(entry):
+            raise ParameterError(f"--load-versions: {name} has no versions")
+        if not kedro_internals.has(entry, version):
+            existing = kedro_internals.versions_of(entry)
+            raise ParameterError(
+                f"--load-versions: {name} has no version {version!r}; "
+                + (f"it has: {', '.join(existing)}" if existing else "no run has made it yet")
+            )
 
 
 def choose_versions(

@@ -149,6 +149,8 @@ TITLES = {name: method.title for name, method in METHODS.items()} | {
 # Settings of a run, and of a dataset; a method takes those that it has as hyperparameters.
 RUN_SETTINGS = ("threshold", "device", "seed")
 DATASET_SETTINGS = ("degree_floor",)
+# A message lists no more known names.
+MOST_LISTED = 40
 
 
 def make_enhancer(name: str, hyperparameters: Any = None, **run_settings: Any) -> LabelEnhancer:
@@ -191,8 +193,9 @@ def make_enhancer(name: str, hyperparameters: Any = None, **run_settings: Any) -
 
 
 def suggestion(wrong: str, choices: Iterable[str]) -> str:
-    """End of a message about a wrong name: the nearest known name, or all known names."""
-    close = get_close_matches(wrong, list(choices), n=1)
+    """End of a message about a wrong name: the nearest known name, or all if they are few."""
+    known = list(choices)
+    close = get_close_matches(wrong, known, n=1)
     if close:
         return f"; did you mean {close[0]!r}?"
-    return f"; there are: {', '.join(choices)}"
+    return f"; there are: {', '.join(known)}" if len(known) <= MOST_LISTED else ""

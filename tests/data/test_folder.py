@@ -16,6 +16,15 @@ def folder(path, load=None, save="v1"):
     return FolderDataset(filepath=str(path / "report"), version=Version(load, save))
 
 
+def test_a_folder_of_an_object_store():
+    path = "memory://bucket/report"
+    content = {"t.csv": TABLE, "t.tex": "ä", "t.png": Figure()}
+    FolderDataset(filepath=path, version=Version(None, "v1")).save(content)
+    found = FolderDataset(filepath=path, version=Version(None, None)).load()
+    pd.testing.assert_frame_equal(found.pop("t.csv"), TABLE)
+    assert found == {"t.tex": "ä"}
+
+
 def test_tables_and_texts_come_back_and_pictures_are_files(tmp_path):
     content = {"t.csv": TABLE, "t.tex": "ä\n", "t.png": Figure(), "t.svg": "<svg/>"}
     pickle.loads(pickle.dumps(folder(tmp_path))).save(content)

@@ -192,7 +192,7 @@ def print_last_words() -> None:
     from conle.reporting.console import print_results
 
     outputs = set() if LAST_RUN.pipeline is None else LAST_RUN.pipeline.all_outputs()
-    if not outputs & {"summary", "report", "enhance.checks"}:
+    if not outputs:
         return
     project = find_kedro_project(Path.cwd()) or Path.cwd()
     lines = []

@@ -2,31 +2,65 @@ import numpy as np
 import pandas as pd
 
 from conle.reporting import grids, tables
+from conle.reporting.leaderboard import leaderboard
 
 
-def test_one_measure_as_the_paper_shows_it(recovery):
+def test_one_dataset_has_methods_down_and_measures_across(recovery):
+    (title, grid), _ = grids.recovery_grids(recovery)
+    assert title == "A"
+    assert grid.headings == ["method", "KL ↓", "Cosine ↑"]
+    assert [[entry.text for entry in row] for row in grid.rows] == [
+        ["ConLE", "0.0304", "0.9600"],
+        ["LP*", "0.0301", "0.9400"],
+    ]
+    assert grid.rows[0][1].beside == "± 0.0100"
+    # Means are rounded to three decimals; the reference, which is better, is no method.
+    assert [[entry.best for entry in row[1:]] for row in grid.rows] == [[True, True], [True, False]]
+    (reference,) = grid.footer
+    assert [entry.text for entry in reference] == ["label posterior", "0.0500", "0.9800"]
+    assert not any(entry.best for entry in reference)
+
+
+def test_a_missing_mean_is_a_dash(recovery):
+    without = recovery.drop(recovery[recovery["measure"].eq("cosine")].index[0])
+    grid = grids.recovery_grid(without[without["dataset"] == "A"])
+    assert grid.rows[0][2].text == "–"
+
+
+def test_published_means_with_the_difference_beside_them(recovery):
+    ((title, grid),) = grids.published_grids(recovery)
+    assert (title, grid.headings) == ("A", ["method", "Cosine ↑"])
+    assert [[entry.text, entry.beside] for _, entry in grid.rows] == [
+        ["0.950", "+0.010"],
+        ["0.950?", "-0.010"],
+    ]
+    assert grid.rows[1][1].note == "suspect: odd"
+
+
+def test_average_ranks_beside_published_ones(recovery):
     published = pd.DataFrame({"method": ["lp"], "measure": "cosine", "average_rank": [4.76]})
     recovery = recovery[recovery["dataset"] == "A"]
-    grid = grids.recovery_grid(recovery, "cosine", tables.rank_table(recovery, published))
-    assert grid.headings == ["dataset", "ConLE", "LP*", "label posterior"]
-    (row,) = grid.rows
-    assert [entry.text for entry in row] == [
-        "A",
-        "0.9600 ± 0.0100",
-        "0.9400 ± 0.0100",
-        "0.9800 ± 0.0100",
-    ]
-    assert [entry.best for entry in row] == [False, False, False, True]
-    assert row[1].beside == "0.950 (+0.010)"
-    assert row[2].beside == "0.950? (-0.010)"
-    assert row[2].note == "suspect: odd"
-    assert [entry.text for entry in grid.footer[0]] == ["average rank", "2.00", "3.00", "1.00"]
-    assert [entry.text for entry in grid.footer[2]] == ["published average rank", "", "4.76", ""]
+    grid = grids.ranks_grid(tables.rank_table(recovery, published))
+    (method, _, rank) = grid.rows[0]
+    assert (method.text, rank.text, rank.beside) == ("LP", "1.00", "4.76")
 
 
-def test_a_missing_cell_is_a_dash(recovery):
-    grid = grids.recovery_grid(recovery, "kl_divergence")
-    assert grid.rows[1][2].text == "–"
+def test_the_leaderboard_sets_the_references_apart(recovery):
+    ranks = tables.rank_table(
+        recovery[recovery["dataset"] == "A"],
+        pd.DataFrame(columns=["method", "measure", "average_rank"]),
+    )
+    own = recovery[recovery["dataset"] == "A"]
+    grid = grids.leaderboard_grid(leaderboard(own, ranks, folds=10), own)
+    assert grid.headings[:2] == ["method", "average rank"]
+    assert grid.headings[-1] == "better than label posterior"
+    assert [row[0].text for row in grid.rows] == ["ConLE", "LP*"]
+    assert [row[0].text for row in grid.footer] == ["label posterior"]
+    # KL is better than the reference's, cosine is not.
+    assert [row[-1].text for row in grid.rows] == ["1 of 2", "1 of 2"]
+    assert grid.footer[0][-1].text == ""
+    assert grid.rows[1][2].best
+    assert not grid.footer[0][2].best
 
 
 def test_any_table_as_it_is_read():

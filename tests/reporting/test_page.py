@@ -6,6 +6,7 @@ import pytest
 from conle.core.measures import MEASURES
 from conle.methods.registry import METHODS
 from conle.reporting import posterior, statistics, tables
+from conle.reporting.leaderboard import leaderboard, verdicts
 from conle.reporting.page import FIGURES, render_page
 
 VOID = {"meta", "link", "img", "br"}
@@ -73,6 +74,10 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
     ranks = pd.DataFrame({"method": ["conle"], "measure": ["clark"], "average_rank": [1.0]})
     sizes = pd.DataFrame(columns=["dataset", *tables.SIZES])
     table3 = tables.recovery_table(summary, comparison, methods)
+    average_ranks = tables.rank_table(table3, ranks)
+    results = pd.concat(
+        summary.assign(repeat=1, fold=fold, value=summary["mean"]) for fold in (1, 2)
+    )
     found = {
         "missing": pd.DataFrame(
             {"dataset": ["SJAFFE"], "method": ["conle_h"], "reason": ["no run"]}
@@ -93,7 +98,9 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
         "table2": tables.measure_table(),
         "table3": table3,
         "table4": table3,
-        "ranks": tables.rank_table(table3, ranks),
+        "ranks": average_ranks,
+        "leaderboard": leaderboard(table3, average_ranks, folds=10),
+        "verdicts": verdicts(results, folds=10),
         "wins": tables.wins_table(table3, published, folds=10),
         "friedman": statistics.friedman_table(table3),
         "wilcoxon": statistics.wilcoxon_table(table3),
@@ -128,14 +135,18 @@ def test_page_is_sound_and_needs_nothing_but_itself(datasets):
     assert len(page.ids) == len(set(page.ids))
     others = [reference for reference in page.references if not reference.startswith("#")]
     assert all(reference.startswith("data:") for reference in others)
-    assert sum(reference.startswith("data:image/svg") for reference in others) == len(FIGURES)
+    # There is no picture of the ablations, and none of ranks without a dataset.
+    pictures = sum(reference.startswith("data:image/svg") for reference in others)
+    assert pictures == len(FIGURES) - (1 if datasets else 2)
 
 
 def test_page_says_what_a_reader_needs():
     source = render_page(**inputs(["SJAFFE"]))
     text = " ".join(" ".join(Page(source).texts).split())
-    assert "ConLE: 1 of 1 cells at least as good as its published ones" in text
-    assert "1 cells are missing" in text
+    assert "ConLE: 1 of 1 means at least as good as its published ones" in text
+    assert "1 method of a dataset is missing" in text
+    assert "ConLE has the best average rank, 1.67, of 2 methods over 1 dataset" in text
+    assert "SJAFFE: ConLE is best by KL (0.0100), 0.1000 (91 %) below LP, certain" in text
     assert "No tests: tests need 3 datasets" in text
     assert "has not shown that its features help" in text
     for part in (
@@ -146,8 +157,11 @@ def test_page_says_what_a_reader_needs():
         METHODS["conle_h"].title,
     ):
         assert part in text
-    # The summary comes first.
-    assert source.index('id="summary"') < source.index('id="table3"') < source.index('id="run"')
+    # The leaderboard comes first, published figures come second.
+    places = [
+        source.index(f'id="{name}"') for name in ("summary", "leaderboard", "published", "run")
+    ]
+    assert places == sorted(places)
 
 
 def test_page_counts_where_conle_is_at_least_as_good_as_its_ablations():
@@ -155,7 +169,7 @@ def test_page_counts_where_conle_is_at_least_as_good_as_its_ablations():
     given = inputs(["SJAFFE"], ("conle", "conle_h", "conle_l"))
     larger = sum(measure.larger_is_better for measure in MEASURES.values())
     text = " ".join(" ".join(Page(render_page(**given)).texts).split())
-    assert f"in {len(MEASURES) - larger} of {len(MEASURES)} cells; the paper says in all" in text
+    assert f"in {len(MEASURES) - larger} of {len(MEASURES)} means; the paper says in all" in text
     assert "the paper says in all" not in render_page(**inputs(["SJAFFE"]))
 
 

@@ -3,28 +3,48 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from kedro.io import CatalogProtocol
 
 from conle import kedro_internals
-from conle.core.measures import MEASURES
-from conle.methods.registry import TITLES
-from conle.reporting.grids import mean_and_deviation
-from conle.reporting.titles import measure_title
+from conle.reporting.grids import Entry, Grid, leaderboard_grid, recovery_grids
+from conle.reporting.leaderboard import gain_sentence, lead_sentence, leaderboard, verdicts
+from conle.reporting.scores import COMPARISON_COLUMNS
+from conle.reporting.tables import rank_table, recovery_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 # A command prints the places of these entries of the catalog, with their titles.
 PLACES = {
     "results": "Results",
     "summary": "Summary",
     "report": "Report",
+    "sensitivity": "Table",
+    "sensitivity_curves": "Picture",
+    "convergence": "Table",
+    "convergence_curves": "Picture",
+    "predictive": "Table",
     "enhance.distributions": "Parquet",
     "enhance.distributions_csv": "CSV",
     "enhance.checks": "Checks",
     "enhance.model": "Model",
 }
 PICTURES = (".recovery_picture", ".training_curves")
+# Headings where the terminal is narrow.
+SHORT = {
+    "KL reversed": "KL r.",
+    "Chebyshev": "Cheb.",
+    "Canberra": "Canb.",
+    "Cosine": "Cos.",
+    "Intersection": "Int.",
+    "average rank": "rank",
+}
+# More datasets than these share one table.
+MOST_TABLES = 3
 
 
 def print_results(
@@ -44,13 +64,89 @@ def print_results(
     if not console.is_terminal:
         console = Console(width=180)
     if "summary" in outputs:
-        console.print(summary_table(catalog.load("summary")))
+        folds = catalog.load("params:folds")
+        print_recovery(console, catalog.load("summary"), catalog.load("results"), folds)
     if "enhance.check_table" in outputs:
         console.print(checks_table(catalog.load("enhance.check_table")))
     titles = {name: title for name, title in PLACES.items() if name in outputs}
     titles |= {name: "Picture" for name in sorted(outputs) if name.endswith(PICTURES)}
     lines = [f"{title:<9} {_place(catalog, name, project)}" for name, title in titles.items()]
+    if not lines:
+        lines = [f"Wrote     {len(outputs)} entries of the catalog"]
     console.print("\n".join([*lines, *more]), highlight=False, soft_wrap=True)
+
+
+def print_recovery(
+    console: "Console", summary: pd.DataFrame, results: pd.DataFrame, folds: int
+) -> None:
+    """Print a table of measures per dataset, or the leaderboard of many, and who is best.
+
+    Args:
+        console: its width decides whether there is room for standard deviations.
+        summary: the result of `scores.summarise`.
+        results: the results table.
+        folds: the number of folds of a repeat.
+    """
+    methods = list(dict.fromkeys(summary["method"]))
+    recovery = recovery_table(summary, pd.DataFrame(columns=COMPARISON_COLUMNS), methods)
+    grids = recovery_grids(recovery)
+    if len(grids) > MOST_TABLES:
+        ranks = rank_table(recovery, pd.DataFrame(columns=["method", "measure", "average_rank"]))
+        board = leaderboard(recovery, ranks, folds)
+        # The last column has no room in a terminal.
+        board["better_than_label_posterior"] = pd.NA
+        print_grid(console, leaderboard_grid(board, recovery), f"Means over {len(grids)} datasets")
+    for dataset, grid in grids[:MOST_TABLES] if len(grids) <= MOST_TABLES else []:
+        print_grid(console, grid, f"{dataset}: means over the folds, best method in bold")
+    if (recovery["fitted_on"] == "all").any():
+        console.print("* fitted to all rows, the scored ones included", highlight=False)
+    for row in verdicts(results, folds).to_dict("records"):
+        console.print(
+            f"{row['dataset']}: {lead_sentence(row)} {gain_sentence(row)}", highlight=False
+        )
+
+
+def print_grid(console: "Console", grid: Grid, title: str) -> None:
+    """Print a grid in the first of three forms that fits: with deviations, without, and narrow."""
+    wide, plain, narrow = (
+        _as_table(grid, title, beside=beside, short=short)
+        for beside, short in ((True, False), (False, False), (False, True))
+    )
+    unlimited = console.options.update_width(10**4)
+    fits = (
+        own
+        for own in (wide, plain)
+        if console.measure(own, options=unlimited).maximum <= console.width
+    )
+    console.print(next(fits, narrow))
+
+
+def _as_table(grid: Grid, title: str, *, beside: bool, short: bool) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title,
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        title_justify="left",
+    )
+    for number, heading in enumerate(grid.headings):
+        for long, own in SHORT.items() if short else ():
+            heading = heading.replace(long, own)
+        # Only titles of methods may take a second line.
+        table.add_column(heading, justify="right" if number else "left", no_wrap=number > 0)
+    for part in (grid.rows, grid.footer):
+        for row in part:
+            table.add_row(*(_as_text(entry, beside) for entry in row))
+        table.add_section()
+    return table
+
+
+def _as_text(entry: Entry, beside: bool) -> str:
+    text = f"{entry.text} {entry.beside}".strip() if beside else entry.text
+    return f"[bold]{text}[/bold]" if entry.best else text
 
 
 def _place(catalog: CatalogProtocol, name: str, project: Path) -> str:
@@ -58,45 +154,6 @@ def _place(catalog: CatalogProtocol, name: str, project: Path) -> str:
     path = kedro_internals.load_path(dataset)
     protocol, _ = kedro_internals.file_system(dataset)
     return os.path.relpath(path, project) if protocol == "file" else f"{protocol}://{path}"
-
-
-def summary_table(summary: pd.DataFrame) -> Any:
-    """The summary of a run: mean and standard deviation over the folds, best in bold.
-
-    Args:
-        summary: columns dataset, method, fitted_on, measure, mean and std.
-
-    Returns:
-        A table of rich.
-    """
-    from rich.table import Table
-
-    table = Table(title="Recovery: mean ± standard deviation over the folds, best in bold")
-    table.add_column("dataset")
-    table.add_column("method")
-    for measure in MEASURES:
-        table.add_column(measure_title(measure), justify="right")
-    marked = False
-    for dataset, rows in summary.groupby("dataset", sort=False):
-        by_method = rows.set_index(["method", "measure"])
-        means = rows.pivot(index="method", columns="measure", values="mean")
-        best = {
-            name: means[name].max() if measure.larger_is_better else means[name].min()
-            for name, measure in MEASURES.items()
-        }
-        for method in rows["method"].unique():
-            texts = []
-            for name in MEASURES:
-                mean, std = by_method.loc[(method, name), ["mean", "std"]]
-                text = mean_and_deviation(mean, std)
-                texts.append(f"[bold]{text}[/bold]" if mean == best[name] else text)
-            on_all = (rows.loc[rows["method"] == method, "fitted_on"] == "all").any()
-            marked |= on_all
-            table.add_row(dataset, TITLES[method] + (" *" if on_all else ""), *texts)
-        table.add_section()
-    if marked:
-        table.caption = "* fitted to all rows, the scored ones included"
-    return table
 
 
 def checks_table(checks: pd.DataFrame) -> Any:

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from conle.methods.registry import ABLATIONS, BASELINES, CHOSEN, FLOORS, POSTERIORS, REFERENCES
 from conle.reporting import figures, statistics, tables
-from conle.reporting.grids import Grid, curve_grid, grid_of, recovery_grids
+from conle.reporting.grids import Grid, curve_grid, grid_of, leaderboard_grid, recovery_grids
+from conle.reporting.leaderboard import leaderboard, verdicts
 from conle.reporting.posterior import contribution_table, examination_table
 from conle.reporting.scores import compare_with_published, summarise
 
@@ -110,6 +111,25 @@ def _held_out(
 
 _ROWS = (
     Exhibit(
+        "leaderboard",
+        "Means over the datasets and average ranks",
+        "leaderboard",
+        tables=(
+            Table("summary", summarise, ("results",)),
+            Table("comparison", compare_with_published, ("summary", "published_recovery")),
+            Table(
+                "table3",
+                partial(tables.recovery_table, methods=TABLE_3_METHODS),
+                ("summary", "comparison"),
+            ),
+            Table("ranks", tables.rank_table, ("table3", "published_ranks")),
+            Table("leaderboard", leaderboard, ("table3", "ranks", "folds")),
+            Table("verdicts", verdicts, ("results", "folds")),
+        ),
+        inputs=("leaderboard", "table3"),
+        grids=lambda board, recovery: [("", leaderboard_grid(board, recovery))],
+    ),
+    Exhibit(
         "table1",
         "The datasets, here and published",
         "data",
@@ -135,18 +155,9 @@ _ROWS = (
         "table3",
         "Recovery, mean ± standard deviation",
         "recovery",
-        tables=(
-            Table("summary", summarise, ("results",)),
-            Table("comparison", compare_with_published, ("summary", "published_recovery")),
-            Table(
-                "table3",
-                partial(tables.recovery_table, methods=TABLE_3_METHODS),
-                ("summary", "comparison"),
-            ),
-        ),
-        inputs=("table3", "ranks"),
+        inputs=("table3",),
         grids=recovery_grids,
-        figure=lambda recovery, ranks: figures.rank_map(recovery),
+        figure=figures.rank_map,
         figure_caption="Rank of every method on every dataset",
     ),
     Exhibit(
@@ -154,7 +165,6 @@ _ROWS = (
         "Against the published ConLE",
         "ranks",
         tables=(
-            Table("ranks", tables.rank_table, ("table3", "published_ranks")),
             Table(
                 "wins",
                 tables.wins_table,
@@ -162,7 +172,7 @@ _ROWS = (
             ),
         ),
         inputs=("ranks", "wins"),
-        grids=lambda ranks, wins: [("average ranks", grid_of(ranks, 2)), ("cells", grid_of(wins))],
+        grids=lambda ranks, wins: [("average ranks", grid_of(ranks, 2)), ("means", grid_of(wins))],
     ),
     Exhibit(
         "table4",

@@ -1,6 +1,6 @@
 """Tables as a reader sees them: texts with titles for names, ready for LaTeX and HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from conle.core.measures import MEASURES
-from conle.methods.registry import TITLES
+from conle.methods.registry import REFERENCES, TITLES
+from conle.reporting.leaderboard import gain_sentence, lead_sentence
 from conle.reporting.titles import measure_title, method_title
 
 
@@ -71,60 +72,163 @@ def grid_of(table: pd.DataFrame, decimals: int = 4) -> Grid:
     )
 
 
-def recovery_grids(
-    recovery: pd.DataFrame, ranks: pd.DataFrame | None = None
-) -> list[tuple[str, Grid]]:
-    """Table 3 or 4 as the paper shows it: the title and grid of each measure.
+def recovery_grids(recovery: pd.DataFrame) -> list[tuple[str, Grid]]:
+    """Table 3 or 4, one grid per dataset: methods down, measures across.
 
     Args:
         recovery: the result of `tables.recovery_table`.
-        ranks: the result of `tables.rank_table`, for average ranks in the footer.
     """
     return [
-        (measure_title(measure), recovery_grid(recovery, measure, ranks))
-        for measure in dict.fromkeys(recovery["measure"])
+        (dataset, recovery_grid(rows)) for dataset, rows in recovery.groupby("dataset", sort=False)
     ]
 
 
-def recovery_grid(recovery: pd.DataFrame, measure: str, ranks: pd.DataFrame | None = None) -> Grid:
-    """One measure of Table 3 or 4: datasets down, methods across, average ranks below.
+def recovery_grid(rows: pd.DataFrame) -> Grid:
+    """The methods of one dataset: means, with standard deviations beside them.
+
+    The references are the footer; the best of the methods are bold.
 
     Args:
-        recovery: the result of `tables.recovery_table`.
-        measure: a key of `MEASURES`.
+        rows: the rows of `tables.recovery_table` of one dataset.
+    """
+    methods = rows[~rows["method"].isin(REFERENCES)]
+    best = methods.groupby("measure")["rank"].min()
+    entries = {
+        (row.method, row.measure): Entry(
+            f"{row.mean:.4f}",
+            row.mean,
+            row.method not in REFERENCES and row.rank == best[row.measure],
+            "" if pd.isna(row.std) else f"± {row.std:.4f}",
+        )
+        for row in rows.itertuples()
+    }
+    return _methods_by_measures(rows, entries)
+
+
+def published_grids(recovery: pd.DataFrame) -> list[tuple[str, Grid]]:
+    """Published means, with the differences of the measured ones beside them, per dataset.
+
+    Args:
+        recovery: the result of `tables.recovery_table`. Datasets and methods that the paper does
+            not have are left out.
+    """
+    return [
+        (dataset, _published_grid(rows))
+        for dataset, rows in recovery.dropna(subset="published").groupby("dataset", sort=False)
+    ]
+
+
+def _published_grid(rows: pd.DataFrame) -> Grid:
+    entries = {}
+    for row in rows.itertuples():
+        suspect = not pd.isna(row.suspect)
+        entries[row.method, row.measure] = Entry(
+            f"{row.published:.3f}{'?' if suspect else ''}",
+            row.published,
+            beside=f"{row.difference:+.3f}",
+            note=f"suspect: {row.suspect}" if suspect else "",
+        )
+    return _methods_by_measures(rows, entries)
+
+
+def _methods_by_measures(rows: pd.DataFrame, entries: Mapping[tuple[str, str], Entry]) -> Grid:
+    measures = [name for name in MEASURES if name in set(rows["measure"])]
+    by_method = {
+        method: [
+            Entry(method_title(method, rows) if "fitted_on" in rows else TITLES[method]),
+            *(entries.get((method, name), Entry("–")) for name in measures),
+        ]
+        for method in dict.fromkeys(rows["method"])
+    }
+    return Grid(["method", *map(measure_title, measures)], *_references_last(by_method))
+
+
+def _references_last(
+    by_method: Mapping[str, Sequence[Entry]],
+) -> tuple[list[Sequence[Entry]], list[Sequence[Entry]]]:
+    """The rows of the methods, and those of the references for the footer."""
+    return (
+        [row for method, row in by_method.items() if method not in REFERENCES],
+        [row for method, row in by_method.items() if method in REFERENCES],
+    )
+
+
+def ranks_grid(ranks: pd.DataFrame) -> Grid:
+    """Average ranks among the paper's methods, with the published ones beside them.
+
+    Args:
         ranks: the result of `tables.rank_table`.
     """
-    rows = recovery[recovery["measure"] == measure]
-    methods = list(dict.fromkeys(recovery["method"]))
-    headings = ["dataset", *(method_title(name, recovery) for name in methods)]
-    body = []
-    for dataset, own in rows.groupby("dataset", sort=False):
-        found = {row.method: _recovery_entry(row) for row in own.itertuples()}
-        body.append([Entry(dataset), *(found.get(method, Entry("–")) for method in methods)])
-    footer = []
-    if ranks is not None:
-        averages = ranks[ranks["measure"] == measure].set_index("method")
-        for column, title in (
-            ("average_rank", "average rank"),
-            ("rank_among_the_papers", "rank among the paper's methods"),
-            ("published", "published average rank"),
-        ):
-            values = averages[column].reindex(methods)
-            if values.notna().any():
-                entries = [
-                    Entry("" if pd.isna(v) else f"{v:.2f}", best=v == values.min()) for v in values
-                ]
-                footer.append([Entry(title), *entries])
-    return Grid(headings, body, footer)
+    own = ranks.dropna(subset="rank_among_the_papers")
+    entries = {
+        (row.method, row.measure): Entry(
+            f"{row.rank_among_the_papers:.2f}",
+            row.rank_among_the_papers,
+            beside=f"{row.published:.2f}" if not pd.isna(row.published) else "",
+        )
+        for row in own.itertuples()
+    }
+    return _methods_by_measures(own, entries)
 
 
-def _recovery_entry(row: Any) -> Entry:
-    beside, note = "", ""
-    if not pd.isna(row.published):
-        suspect = not pd.isna(row.suspect)
-        beside = f"{row.published:.3f}{'?' if suspect else ''} ({row.difference:+.3f})"
-        note = f"suspect: {row.suspect}" if suspect else ""
-    return Entry(mean_and_deviation(row.mean, row.std), row.mean, row.rank == 1, beside, note)
+def leaderboard_grid(board: pd.DataFrame, recovery: pd.DataFrame) -> Grid:
+    """The leaderboard; the references are its footer, the best of the methods are bold.
+
+    Args:
+        board: the result of `leaderboard.leaderboard`.
+        recovery: the result of `tables.recovery_table`.
+    """
+    measures = [name for name in MEASURES if name in board and board[name].notna().any()]
+    counted = board["better_than_label_posterior"].notna().any()
+    methods = board[~board["method"].isin(REFERENCES)]
+    best = {
+        name: methods[name].max() if MEASURES[name].larger_is_better else methods[name].min()
+        for name in measures
+    }
+
+    def entries(row: Mapping[str, Any]) -> list[Entry]:
+        is_reference = row["method"] in REFERENCES
+        rank = row["average_rank"]
+        own = [
+            Entry(method_title(row["method"], recovery)),
+            Entry(f"{rank:.2f}", rank, not is_reference and rank == methods["average_rank"].min()),
+        ]
+        for name in measures:
+            error = row[f"{name}_error"]
+            beside = "" if pd.isna(error) else f"± {error:.4f}"
+            is_best = not is_reference and row[name] == best[name]
+            own.append(Entry(f"{row[name]:.4f}", row[name], is_best, beside))
+        if counted:
+            count = row["better_than_label_posterior"]
+            text = "" if pd.isna(count) else f"{count:.0f} of {row['means']:.0f}"
+            own.append(Entry(text, float(count) if text else None))
+        return own
+
+    headings = ["method", "average rank", *map(measure_title, measures)]
+    if counted:
+        headings.append("better than label posterior")
+    rows = {row["method"]: entries(row) for row in board.to_dict("records")}
+    return Grid(headings, *_references_last(rows))
+
+
+def verdict_grid(verdicts: pd.DataFrame) -> Grid:
+    """The best method of each dataset, by how much, and whether features help.
+
+    Args:
+        verdicts: the result of `leaderboard.verdicts`.
+    """
+    return Grid(
+        ["dataset", "best", "by how much", "do features help?"],
+        [
+            [
+                Entry(row["dataset"]),
+                Entry(TITLES[row["best"]]),
+                Entry(lead_sentence(row)),
+                Entry(gain_sentence(row)),
+            ]
+            for row in verdicts.to_dict("records")
+        ],
+    )
 
 
 def curve_grid(table: pd.DataFrame, index: str, columns: str) -> Grid:

@@ -38,7 +38,8 @@ def latex_table(grids: Sequence[tuple[str, Grid]], caption: str, label: str) -> 
     for number, (part, grid) in enumerate(grids, 1):
         rows = [*grid.rows, *grid.footer]
         text = pd.DataFrame(
-            [[entry.text for entry in row] for row in rows], columns=list(grid.headings)
+            [[f"{entry.text} {entry.beside}".strip() for entry in row] for row in rows],
+            columns=list(grid.headings),
         )
         style = text.style.hide(axis="index").format(escape="latex")
         style = style.format_index(escape="latex", axis=1)

@@ -11,13 +11,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
 from conle.reporting import statistics
 from conle.reporting.exhibits import EXHIBITS
-from conle.reporting.grids import curve_grid, grid_of, recovery_grids
+from conle.reporting.grids import (
+    curve_grid,
+    grid_of,
+    leaderboard_grid,
+    published_grids,
+    ranks_grid,
+    recovery_grids,
+    verdict_grid,
+)
+from conle.reporting.leaderboard import gain_sentence, lead_sentence, leader_sentence
 from conle.reporting.posterior import mean_contributions
-from conle.reporting.tables import against_the_truth
+from conle.reporting.tables import against_the_truth, complete_part
 
 FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
 # Tables that the page shows as they are.
-PLAIN_TABLES = ["wins", "table2", "comparison", "friedman", "wilcoxon", "contributions", "missing"]
+PLAIN_TABLES = ["wins", "table2", "friedman", "wilcoxon", "contributions", "missing"]
 
 
 def render_page(
@@ -41,8 +50,8 @@ def render_page(
     Returns:
         An HTML page without references to other files.
     """
-    table3, table4, wins = tables["table3"], tables["table4"], tables["wins"]
-    comparison, ranks = tables["comparison"], tables["ranks"]
+    table3, table4, ranks = tables["table3"], tables["table4"], tables["ranks"]
+    board = tables["leaderboard"]
     return fill_template(
         "report.html.j2",
         datasets=list(dict.fromkeys(table3["dataset"])),
@@ -50,25 +59,39 @@ def render_page(
         configuration=yaml.safe_dump(dict(parameters), allow_unicode=True),
         provenance=provenance,
         checksums=tables["table1"][["dataset", "sha256"]].itertuples(index=False, name=None),
-        wins={row.method: row for row in wins.itertuples()},
+        leader=leader_sentence(board),
+        verdicts=[
+            (row["dataset"], lead_sentence(row), gain_sentence(row))
+            for row in tables["verdicts"].to_dict("records")
+        ],
+        wins={row.method: row for row in tables["wins"].itertuples()},
         titles=TITLES,
         behind=[
             row.method
-            for row in wins.itertuples()
+            for row in board.itertuples()
             if row.method not in REFERENCES
-            and not pd.isna(row.cells_beside_it)
-            and row.better_than_label_posterior < row.cells_beside_it / 2
+            and not pd.isna(row.better_than_label_posterior)
+            and row.better_than_label_posterior < row.means / 2
         ],
         has_decoders=table3["method"].isin(POSTERIORS).any(),
+        has_ablations=table4["method"].isin(ABLATIONS).any(),
         mean_contributions=mean_contributions(tables["contributions"]),
         ablation_wins=_ablation_wins(table4),
-        suspects=int(comparison["suspect"].notna().sum()),
+        suspects=int(tables["comparison"]["suspect"].notna().sum()),
         any_on_all=bool((table3["fitted_on"] == "all").any()),
         why_no_tests=statistics.why_not(table3),
         left_out=statistics.left_out(table3),
+        not_compared=[
+            name
+            for name in dict.fromkeys(table3["dataset"])
+            if name not in set(complete_part(table3)["dataset"])
+        ],
         compared=int(ranks["datasets"].max()) if len(ranks) else 0,
         grids={
             **{name: grid_of(tables[name]) for name in PLAIN_TABLES},
+            "leaderboard": leaderboard_grid(board, table3),
+            "verdicts": verdict_grid(tables["verdicts"]),
+            "ranks": ranks_grid(ranks),
             "runs": grid_of(runs.drop(columns=["run", "finished"])),
             "table1": grid_of(tables["table1"].drop(columns="sha256")),
             "examination": grid_of(tables["examination"], 3),
@@ -78,7 +101,8 @@ def render_page(
             else curve_grid(predictive, "method", "measure"),
         },
         against_the_truth={} if predictive is None else against_the_truth(predictive),
-        table3=recovery_grids(table3, ranks),
+        table3=recovery_grids(table3),
+        published=published_grids(table3),
         table4=recovery_grids(table4),
         figures={name: as_base64(svgs[name]) for name in FIGURES},
         captions={name: EXHIBITS[name].figure_caption for name in FIGURES},

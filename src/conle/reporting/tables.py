@@ -180,13 +180,9 @@ def wins_table(recovery: pd.DataFrame, published: pd.DataFrame, folds: int) -> p
         folds: the number of folds of a repeat.
 
     Returns:
-        Columns method, cells (the number of means that can be compared), at_least_as_good,
+        Columns method, means (the number that can be compared), at_least_as_good and
         lost_within_error (the number of means that are worse by less than the standard error over
-        the folds), better_than_label_posterior and cells_beside_it (the number of means that can
-        be compared with those of the label posterior). The last two are empty for the label
-        posterior itself, and everywhere if it is missing. The standard error is corrected for
-        folds that share training samples: Nadeau, Bengio, "Inference for the generalization
-        error", Machine Learning 2003.
+        the folds, as corrected by `leaderboard.corrected_error`).
     """
     target = published[published["method"] == "conle"].set_index(["dataset", "measure"])["value"]
     larger = target.index.get_level_values("measure").map(lambda m: MEASURES[m].larger_is_better)
@@ -202,25 +198,9 @@ def wins_table(recovery: pd.DataFrame, published: pd.DataFrame, folds: int) -> p
         rounded = own["mean"][compared].round(PUBLISHED_DECIMALS)
         good = sign[compared] * rounded <= sign[compared] * target[compared]
         error = own["std"][compared] * np.sqrt(1 / own["folds"][compared] + 1 / (folds - 1))
-        row = {
-            "method": method,
-            "cells": len(compared),
-            "at_least_as_good": int(good.sum()),
-            "lost_within_error": int((~good & (excess < error)).sum()),
-        }
-        if REFERENCE in by_method and method != REFERENCE:
-            reference = by_method[REFERENCE]["mean"]
-            beside = compared.intersection(reference.index)
-            gain = sign[beside] * (reference[beside] - own["mean"][beside])
-            row |= {
-                "better_than_label_posterior": int((gain > 0).sum()),
-                "cells_beside_it": len(beside),
-            }
-        rows.append(row)
-    counts = ["cells", "at_least_as_good", "lost_within_error"]
-    counts += ["better_than_label_posterior", "cells_beside_it"]
-    table = pd.DataFrame(rows, columns=["method", *counts])
-    return table.astype(dict.fromkeys(counts, "Int64"))
+        rows.append((method, len(compared), int(good.sum()), int((~good & (excess < error)).sum())))
+    columns = ["method", "means", "at_least_as_good", "lost_within_error"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def cost_table(costs: Mapping[tuple[str, str], Mapping[str, Any] | None]) -> pd.DataFrame:

@@ -21,7 +21,7 @@ def test_summary_has_the_best_in_bold_and_marks_fits_to_all_rows():
         columns=["dataset", "method", "fitted_on", "measure", "mean", "std"],
     )
     table = summary_table(summary)
-    assert texts(table, 1) == ["ConLE", "LP *"]
+    assert texts(table, 1) == ["ConLE", "LP*"]
     assert table.caption == "* fitted to all rows, the scored ones included"
     headings = [column.header for column in table.columns]
     assert texts(table, headings.index("Clark ↓")) == ["[bold]0.2500 ± 0.0100[/bold]", "0.5000"]

@@ -10,9 +10,8 @@ from kedro.io import CatalogProtocol
 
 from conle import kedro_internals
 from conle.core.measures import MEASURES
-from conle.methods.registry import TITLES
 from conle.reporting.grids import mean_and_deviation
-from conle.reporting.titles import measure_title
+from conle.reporting.titles import measure_title, method_title
 
 # A command prints the places of these entries of the catalog, with their titles.
 PLACES = {
@@ -90,9 +89,9 @@ def summary_table(summary: pd.DataFrame) -> Any:
                 mean, std = by_method.loc[(method, name), ["mean", "std"]]
                 text = mean_and_deviation(mean, std)
                 texts.append(f"[bold]{text}[/bold]" if mean == best[name] else text)
-            on_all = (rows.loc[rows["method"] == method, "fitted_on"] == "all").any()
-            marked |= on_all
-            table.add_row(dataset, TITLES[method] + (" *" if on_all else ""), *texts)
+            title = method_title(method, rows)
+            marked |= title.endswith("*")
+            table.add_row(dataset, title, *texts)
         table.add_section()
     if marked:
         table.caption = "* fitted to all rows, the scored ones included"

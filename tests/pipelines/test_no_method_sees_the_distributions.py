@@ -37,6 +37,7 @@ MADE_WITH_DISTRIBUTIONS = (
     ".scores",
     ".coverage",
     ".convergence",
+    ".samples",
     "results",
     "summary",
     "comparison",

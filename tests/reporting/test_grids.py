@@ -70,12 +70,21 @@ def test_any_table_as_it_is_read():
             "p_value": [1.5e-7, np.nan],
             "cells": pd.array([3, None], dtype="Int64"),
             "good": [True, False],
+            "fitted_on": "training_folds",
+            "methods": "conle, mine",
         }
     )
     grid = grids.grid_of(table)
-    assert grid.headings == ["method", "p value", "cells", "good"]
-    assert [entry.text for entry in grid.rows[0]] == ["ConLE", "1.5e-07", "3", "True"]
-    assert [entry.text for entry in grid.rows[1]] == ["mine", "", "", "False"]
+    assert grid.headings == ["method", "p", "cells", "good", "fitted on", "methods"]
+    assert [entry.text for entry in grid.rows[0]] == [
+        "ConLE",
+        "1.5e-07",
+        "3",
+        "True",
+        "training folds",
+        "ConLE, mine",
+    ]
+    assert [entry.text for entry in grid.rows[1]][:4] == ["mine", "", "", "False"]
     assert grid.rows[0][2].value == 3
 
 
@@ -90,5 +99,5 @@ def test_curves_side_by_side():
         }
     )
     grid = grids.curve_grid(rows, "setting", "measure")
-    assert grid.headings == ["dataset", "setting", "clark", "cosine"]
+    assert grid.headings == ["dataset", "setting", "Clark ↓", "Cosine ↑"]
     assert [entry.text for entry in grid.rows[1]] == ["A", "5", "0.2000", "0.4000 ± 0.0400"]

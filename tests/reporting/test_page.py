@@ -1,5 +1,6 @@
 from html.parser import HTMLParser
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -8,6 +9,7 @@ from conle.methods.registry import METHODS
 from conle.reporting import posterior, statistics, tables
 from conle.reporting.leaderboard import leaderboard, verdicts
 from conle.reporting.page import FIGURES, render_page
+from conle.reporting.samples import SAMPLE_COLUMNS
 
 VOID = {"meta", "link", "img", "br"}
 
@@ -119,6 +121,9 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
         "provenance": {"git commit": "abc", "torch": "2.13"},
         "runs": RUNS,
         "predictive": None,
+        "samples": pd.DataFrame(
+            [("SJAFFE", 17, "label_1", 1, 0.5, "conle", 0.25)], columns=SAMPLE_COLUMNS[:-2]
+        ).assign(low=np.nan, high=np.nan),
         "tables": found,
         "svgs": {name: f"<svg>{name}</svg>" for name in FIGURES},
     }
@@ -176,7 +181,6 @@ def test_page_counts_where_conle_is_at_least_as_good_as_its_ablations():
 def test_page_says_what_the_posterior_decoders_know():
     without = render_page(**inputs(["SJAFFE"]))
     assert "know how the logical labels were made" not in without
-    assert "Not in the catalog yet: <code>kedro run --pipeline=posterior" in without
     methods = ("posterior_featureless", "posterior_pca", "conle_posterior", "posterior_chosen")
     source = render_page(**inputs(["SJAFFE", "Movie"], methods))
     text = " ".join(" ".join(Page(source).texts).split())
@@ -185,6 +189,26 @@ def test_page_says_what_the_posterior_decoders_know():
     # KL is .01 without features, .11 with principal components and .21 with Z.
     assert "2000.0 % higher with the ConLE posterior, 1000.0 % higher with the PCA" in text
     assert " posterior (geometric mean over 2 datasets)" in text
+
+
+def test_an_exhibit_with_nothing_to_show_has_a_sentence_and_no_picture():
+    given = inputs(["SJAFFE"])
+    given["svgs"] |= {"table4": None, "table3": None}
+    source = render_page(**given)
+    assert source.count("<figure>") == len(FIGURES) - 2
+    assert source.count("Not in the catalog yet: <code>kedro run --pipeline=ablation</code>") == 1
+    assert source.count("Not in the catalog yet") == 1
+
+
+def test_single_samples_can_be_chosen():
+    given = inputs(["SJAFFE"])
+    source = render_page(**given)
+    assert '"samples":[17]' in source
+    assert "Bokeh.embed.embed_item" in source
+    assert "first 30 samples of each dataset and 10 of those with intervals" in source
+    without = render_page(**given | {"samples": given["samples"][:0]})
+    assert "Bokeh" not in without
+    assert len(source) - len(without) < 1.4e6
 
 
 def test_what_comes_from_data_is_escaped():

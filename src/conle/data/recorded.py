@@ -1,6 +1,7 @@
 """What runs have left of the cells that a report shows."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 from kedro.io import AbstractDataset, AbstractVersionedDataset, DatasetError
@@ -18,8 +19,8 @@ class RecordedDataset(AbstractDataset[None, dict[str, Callable[[], Any]]]):
         self.entries: Mapping[str, AbstractVersionedDataset] = {}
 
     def load(self) -> dict[str, Callable[[], Any]]:
-        """Functions without arguments, each of which loads an entry."""
-        return {name: entry.load for name, entry in self.entries.items()}
+        """Functions without arguments; each loads an entry, or None if no run has made it."""
+        return {name: partial(_load_existing, entry) for name, entry in self.entries.items()}
 
     def save(self, data: None) -> NoReturn:
         """Refuse to save: runs write the entries.
@@ -34,3 +35,7 @@ class RecordedDataset(AbstractDataset[None, dict[str, Callable[[], Any]]]):
 
     def _describe(self) -> dict[str, Any]:
         return {"entries": len(self.entries)}
+
+
+def _load_existing(entry: AbstractVersionedDataset) -> Any:
+    return entry.load() if entry.exists() else None

@@ -5,7 +5,7 @@ tables or of catalog entries. An input with placeholders, such as `{dataset}.sta
 what runs have left of all datasets; functions take it as a mapping.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -19,7 +19,16 @@ from conle.reporting import figures, statistics, tables
 from conle.reporting.grids import Grid, curve_grid, grid_of, leaderboard_grid, recovery_grids
 from conle.reporting.leaderboard import leaderboard, verdicts
 from conle.reporting.posterior import contribution_table, examination_table
+from conle.reporting.samples import (
+    FEATURES,
+    INTERVALS,
+    LOGICAL,
+    RECOVERED,
+    TRUE,
+    three_labels_as_colours,
+)
 from conle.reporting.scores import compare_with_published, summarise
+from conle.reporting.titles import column_title
 
 TABLE_3_METHODS = ("conle", *POSTERIORS, CHOSEN, *FLOORS, *BASELINES, *REFERENCES)
 TABLE_4_METHODS = (*ABLATIONS, "conle", *REFERENCES)
@@ -45,42 +54,50 @@ class Table:
     inputs: tuple[str, ...] = ()
 
 
-def _all_given(*inputs: Any) -> bool:
-    return all(own is not None for own in inputs)
+def _all_have_rows(*inputs: Any) -> bool:
+    return all(own is not None and len(own) for own in inputs)
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """LaTeX and mostly a figure.
+    """LaTeX and a figure, or one of them.
 
     Attributes:
         name: name of the files, without the suffix.
         caption: caption of the LaTeX tables.
         label: label of the LaTeX tables.
         inputs: names of tables and of catalog entries.
-        grids: takes the inputs and returns the LaTeX tables, each with an addition to the caption.
+        grids: takes the inputs and returns the LaTeX tables, each with an addition to the caption;
+            None for an exhibit without LaTeX.
         figure: takes the inputs and returns the figure; None for an exhibit without one.
         figure_caption: caption of the figure on the page.
         tables: the tables that belong to the exhibit.
         made_by: the pipeline that makes the inputs, if they are optional.
-        is_available: takes the inputs and tells whether a run has made them.
+        is_available: takes the inputs and tells whether they have something to show.
     """
 
     name: str
     caption: str
     label: str
     inputs: tuple[str, ...]
-    grids: Callable[..., Sequence[tuple[str, Grid]]]
+    grids: Callable[..., Sequence[tuple[str, Grid]]] | None = None
     figure: Callable[..., Figure] | None = None
     figure_caption: str = ""
     tables: tuple[Table, ...] = ()
     made_by: str = ""
-    is_available: Callable[..., bool] = _all_given
+    is_available: Callable[..., bool] = _all_have_rows
+
+    @property
+    def absent(self) -> str:
+        """The sentence that stands in place of the exhibit if it has nothing to show."""
+        if not self.made_by:
+            return "Nothing to show yet"
+        return f"Not in the catalog yet: kedro run --pipeline={self.made_by} makes it"
 
 
 def _sensitivity_grids(sensitivity: pd.DataFrame) -> list[tuple[str, Grid]]:
     return [
-        (parameter, curve_grid(rows, "setting", "measure"))
+        (column_title(parameter), curve_grid(rows, "setting", "measure"))
         for parameter, rows in sensitivity.groupby("parameter", sort=False)
     ]
 
@@ -90,11 +107,9 @@ def _convergence_grids(convergence: pd.DataFrame) -> list[tuple[str, Grid]]:
     return [("", curve_grid(shown, "epoch", "quantity"))]
 
 
-def _critical_differences(recovery: pd.DataFrame, *_: pd.DataFrame) -> Figure:
-    ranks = statistics.nemenyi(recovery)
-    if not ranks:
-        return figures.note(f"No critical differences: {statistics.why_not(recovery)}")
-    return figures.critical_differences(ranks)
+def _trainings(curves: Mapping[str, pd.DataFrame | None]) -> dict[str, pd.DataFrame]:
+    """Curves by dataset; datasets that were not run or have failed are left out."""
+    return {dataset: own for dataset, own in curves.items() if own is not None and len(own)}
 
 
 def _held_out(
@@ -158,7 +173,8 @@ _ROWS = (
         inputs=("table3",),
         grids=recovery_grids,
         figure=figures.rank_map,
-        figure_caption="Rank of every method on every dataset",
+        figure_caption="Rank of every method on every dataset, averaged over the six measures; "
+        "1 is best",
     ),
     Exhibit(
         "ranks",
@@ -190,6 +206,8 @@ _ROWS = (
         grids=recovery_grids,
         figure=figures.method_bars,
         figure_caption="Ablations: means, standard deviations over the folds as bars",
+        made_by="ablation",
+        is_available=lambda recovery: bool(recovery["method"].isin(ABLATIONS).any()),
     ),
     Exhibit(
         "posterior",
@@ -202,7 +220,7 @@ _ROWS = (
                 (
                     "{dataset}.posterior_choice",
                     "{dataset}.{decoder}.diagnostics",
-                    "{dataset}.{decoder}.coverage",
+                    INTERVALS,
                 ),
             ),
             Table("contributions", contribution_table, ("table3",)),
@@ -238,7 +256,7 @@ _ROWS = (
             ("Friedman's test", grid_of(friedman)),
             ("Wilcoxon's test with Holm's correction", grid_of(wilcoxon)),
         ],
-        figure=_critical_differences,
+        figure=lambda recovery, *_: figures.critical_differences(statistics.nemenyi(recovery)),
         figure_caption="Critical differences",
     ),
     Exhibit(
@@ -262,6 +280,27 @@ _ROWS = (
         figure_caption="Objective and Canberra distance against the epoch, standard deviation over "
         "the folds shaded; the true distributions are read for the scores alone",
         made_by="convergence",
+    ),
+    Exhibit(
+        "training",
+        "ConLE's training",
+        "training",
+        inputs=("{dataset}.conle.curves",),
+        figure=lambda curves: figures.training_means(_trainings(curves)),
+        figure_caption="ConLE's training: objective and agreement by step, means over the folds",
+        made_by="conle",
+        is_available=lambda curves: bool(_trainings(curves)),
+    ),
+    Exhibit(
+        "colours",
+        "Three labels as colours",
+        "colours",
+        inputs=(FEATURES, TRUE, RECOVERED),
+        figure=lambda *inputs: figures.recoveries_as_colours(three_labels_as_colours(*inputs)),
+        figure_caption="Datasets with three labels: true and recovered degrees (first repeat) as "
+        "colours, over two features or principal components; the true ones are read for this "
+        "picture alone",
+        is_available=lambda *inputs: bool(three_labels_as_colours(*inputs)),
     ),
     Exhibit(
         "predictive",
@@ -292,7 +331,7 @@ TABLES = {table.name: table for exhibit in _ROWS for table in exhibit.tables}
 
 def recorded_entries(datasets: Sequence[str]) -> set[str]:
     """The catalog entries of cells and datasets that the report reads."""
-    inputs = {SCORES, *(name for own in (*_ROWS, *TABLES.values()) for name in own.inputs)}
+    inputs = {SCORES, LOGICAL, *(name for own in (*_ROWS, *TABLES.values()) for name in own.inputs)}
     return {
         entry
         for name in inputs
@@ -327,7 +366,7 @@ def value_of_input(
     recorded: Mapping[str, Callable[[], Any]],
     datasets: Sequence[str],
 ) -> Any:
-    """The value of an input.
+    """The value of an input; entries of cells and datasets are loaded when they are asked for.
 
     Args:
         name: a name of `values`, or an input with placeholders.
@@ -340,4 +379,20 @@ def value_of_input(
     """
     if name in values:
         return values[name]
-    return {key: recorded[entry]() for key, entry in entries_of_input(name, datasets).items()}
+    return _Entries(recorded, entries_of_input(name, datasets))
+
+
+class _Entries(Mapping):
+    """Entries of cells or datasets; together they would fill the memory."""
+
+    def __init__(self, recorded: Mapping[str, Callable[[], Any]], names: Mapping[Any, str]) -> None:
+        self._recorded, self._names = recorded, names
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._recorded[self._names[key]]()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

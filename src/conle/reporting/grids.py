@@ -10,7 +10,7 @@ import pandas as pd
 from conle.core.measures import MEASURES
 from conle.methods.registry import REFERENCES, TITLES
 from conle.reporting.leaderboard import gain_sentence, lead_sentence
-from conle.reporting.titles import measure_title, method_title
+from conle.reporting.titles import column_title, measure_title, method_title
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ def grid_of(table: pd.DataFrame, decimals: int = 4) -> Grid:
             return Entry(TITLES[value])
         if column in ("measure", "compared_with") and value in MEASURES:
             return Entry(MEASURES[value].title)
+        if column == "methods" and isinstance(value, str):
+            return Entry(", ".join(TITLES.get(name, name) for name in value.split(", ")))
+        if column in ("fitted_on", "protocol"):
+            return Entry(value.replace("_", " "))
         if isinstance(value, float) and not value.is_integer():
             small = 0 < abs(value) < 10**-decimals
             return Entry(f"{value:.1e}" if small else f"{value:.{decimals}f}", value)
@@ -64,7 +68,7 @@ def grid_of(table: pd.DataFrame, decimals: int = 4) -> Grid:
         return Entry(str(value))
 
     return Grid(
-        [str(column).replace("_", " ") for column in table],
+        [column_title(str(column)) for column in table],
         [
             [entry(column, value) for column, value in zip(table, row, strict=True)]
             for row in table.itertuples(index=False, name=None)

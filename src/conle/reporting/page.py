@@ -22,6 +22,7 @@ from conle.reporting.grids import (
 )
 from conle.reporting.leaderboard import gain_sentence, lead_sentence, leader_sentence
 from conle.reporting.posterior import mean_contributions
+from conle.reporting.samples import FIRST_SAMPLES, SAMPLES_WITH_INTERVALS, viewer
 from conle.reporting.tables import against_the_truth, complete_part
 
 FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
@@ -34,8 +35,9 @@ def render_page(
     provenance: Mapping[str, str],
     runs: pd.DataFrame,
     predictive: pd.DataFrame | None,
+    samples: pd.DataFrame,
     tables: Mapping[str, pd.DataFrame],
-    svgs: Mapping[str, str],
+    svgs: Mapping[str, str | None],
 ) -> str:
     """Put the tables and figures on a page, the summary first.
 
@@ -44,8 +46,9 @@ def render_page(
         provenance: the commit and the versions of packages.
         runs: the runs that the catalog holds, each with the command that reports on it.
         predictive: scores of a learner on recovered distributions; None where no run has any.
+        samples: the result of `samples.sample_table`.
         tables: the missing cells and the tables of `conle.reporting.exhibits.TABLES`, by name.
-        svgs: the figures of the exhibits in `FIGURES`, by name.
+        svgs: the figures of the exhibits in `FIGURES`, by name; None where one has nothing to show.
 
     Returns:
         An HTML page without references to other files.
@@ -104,7 +107,10 @@ def render_page(
         table3=recovery_grids(table3),
         published=published_grids(table3),
         table4=recovery_grids(table4),
-        figures={name: as_base64(svgs[name]) for name in FIGURES},
+        figures={name: svg and as_base64(svg) for name, svg in svgs.items()},
+        samples=viewer(samples),
+        counts=(FIRST_SAMPLES, SAMPLES_WITH_INTERVALS),
+        made_by={name: exhibit.made_by for name, exhibit in EXHIBITS.items()},
         captions={name: EXHIBITS[name].figure_caption for name in FIGURES},
     )
 

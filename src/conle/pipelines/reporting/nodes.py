@@ -12,6 +12,7 @@ from conle.reporting import figures
 from conle.reporting.exhibits import COSTS, EXHIBITS, SCORES, TABLES, value_of_input
 from conle.reporting.latex import latex_table
 from conle.reporting.page import FIGURES, render_page
+from conle.reporting.samples import INTERVALS, LOGICAL, RECOVERED, TRUE, sample_table
 from conle.reporting.scores import collect_scores, warn_missing
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,18 @@ def collect_available(
     return results, missing
 
 
+def collect_samples(recorded: Recorded, *_: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame:
+    """Collect what every method recovered of a few samples (`conle.reporting.samples`).
+
+    Args:
+        recorded: functions that load the entries of cells and datasets.
+        _: the results of the same run, if it has any; its cells are done when they exist.
+        datasets: the datasets of the report.
+    """
+    inputs = (TRUE, LOGICAL, RECOVERED, INTERVALS)
+    return sample_table(*(value_of_input(name, {}, recorded, datasets) for name in inputs))
+
+
 def tabulate(
     recorded: Recorded, *, datasets: Sequence[str], **values: Any
 ) -> dict[str, pd.DataFrame]:
@@ -71,7 +84,7 @@ def present_all(
     datasets: Sequence[str],
     **values: Any,
 ) -> dict[str, str | Figure]:
-    """Present every exhibit as LaTeX and as a figure.
+    """Present every exhibit as LaTeX, as a figure, or as both.
 
     Args:
         recorded: functions that load the entries of cells and datasets.
@@ -80,20 +93,21 @@ def present_all(
         values: the other inputs of `EXHIBITS`, by name; None where no run has made them.
 
     Returns:
-        By file name: LaTeX (.tex), and for exhibits with a figure the figure (.png) and its text
-        (.svg).
+        By file name: LaTeX (.tex), and the figure (.png) and its text (.svg).
     """
     values |= {name.removesuffix(".csv"): table for name, table in tables.items()}
     made: dict[str, str | Figure] = {}
     for name, exhibit in EXHIBITS.items():
         inputs = [value_of_input(own, values, recorded, datasets) for own in exhibit.inputs]
-        made[f"{name}.tex"], figure = present(name, inputs)
+        latex, figure = present(name, inputs)
+        if exhibit.grids is not None:
+            made[f"{name}.tex"] = latex
         if figure is not None:
             made |= {f"{name}.png": figure, f"{name}.svg": figures.as_svg(figure)}
     return made
 
 
-def present(name: str, inputs: Sequence[Any]) -> tuple[str, Figure | None]:
+def present(name: str, inputs: Sequence[Any]) -> tuple[str | None, Figure | None]:
     """Present an exhibit.
 
     Args:
@@ -101,15 +115,14 @@ def present(name: str, inputs: Sequence[Any]) -> tuple[str, Figure | None]:
         inputs: the values of the exhibit's inputs.
 
     Returns:
-        LaTeX and the figure; None for an exhibit without one. If no run has made the inputs, both
-        name the command that does.
+        LaTeX and the figure; None for an exhibit without it. If there is nothing to show, the LaTeX
+        is a comment that says so, and there is no figure.
     """
     exhibit = EXHIBITS[name]
     if not exhibit.is_available(*inputs):
-        text = f"Not in the catalog yet: kedro run --pipeline={exhibit.made_by} makes it"
-        return f"% {text}\n", figures.note(text)
-    source = latex_table(exhibit.grids(*inputs), exhibit.caption, exhibit.label)
-    return source, None if exhibit.figure is None else exhibit.figure(*inputs)
+        return f"% {exhibit.absent}\n", None
+    latex = exhibit.grids and latex_table(exhibit.grids(*inputs), exhibit.caption, exhibit.label)
+    return latex, exhibit.figure and exhibit.figure(*inputs)
 
 
 def write_page(
@@ -118,12 +131,13 @@ def write_page(
     runs: pd.DataFrame,
     missing: pd.DataFrame,
     predictive: pd.DataFrame | None,
+    samples: pd.DataFrame,
     tables: Mapping[str, pd.DataFrame],
     exhibits: Mapping[str, str],
 ) -> str:
-    """Write the page from the tables and the exhibits, both by file name."""
+    """Write the page from the samples, and from tables and exhibits by file name."""
     by_name = {name.removesuffix(".csv"): table for name, table in tables.items()}
-    svgs = {name: exhibits[f"{name}.svg"] for name in FIGURES}
+    svgs = {name: exhibits.get(f"{name}.svg") for name in FIGURES}
     return render_page(
-        parameters, provenance, runs, predictive, by_name | {"missing": missing}, svgs
+        parameters, provenance, runs, predictive, samples, by_name | {"missing": missing}, svgs
     )

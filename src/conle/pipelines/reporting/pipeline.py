@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from kedro.pipeline import Node, Pipeline
 
 from conle.cells import bind
-from conle.pipelines.reporting.nodes import collect_available, present_all, tabulate, write_page
+from conle.pipelines.reporting.nodes import (
+    collect_available,
+    collect_samples,
+    present_all,
+    tabulate,
+    write_page,
+)
 
 STAGE = "report"
 PUBLISHED = ("published_sizes", "published_recovery", "published_ranks", "published_ablation")
@@ -21,12 +27,20 @@ def create_pipeline(datasets: Sequence[str], after: str | None = None) -> Pipeli
         after: an entry that exists when the cells of the same run are done.
     """
     datasets = tuple(datasets)
+    recorded = ["recorded", *([after] if after else [])]
     nodes = [
         Node(
             bind(collect_available, datasets=datasets),
-            inputs=["runs", "recorded", *([after] if after else [])],
+            inputs=["runs", *recorded],
             outputs=["report.results", "report.missing"],
             name="collect_available",
+            namespace=STAGE,
+        ),
+        Node(
+            bind(collect_samples, datasets=datasets),
+            inputs=recorded,
+            outputs="report.samples",
+            name="collect_samples",
             namespace=STAGE,
         ),
         Node(
@@ -60,6 +74,7 @@ def create_pipeline(datasets: Sequence[str], after: str | None = None) -> Pipeli
                 "runs",
                 "report.missing",
                 "predictive",
+                "report.samples",
                 "report.tables",
                 "report.exhibits",
             ],

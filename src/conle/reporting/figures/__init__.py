@@ -1,12 +1,14 @@
 """Figures, drawn without pyplot's global state."""
 
-from conle.reporting.figures.canvas import as_svg, note
+from conle.reporting.figures.canvas import as_svg
 from conle.reporting.figures.dataset import (
     entropy_histogram,
     example_distributions,
+    recoveries_as_colours,
     recovery_as_bars,
     recovery_as_colours,
     training_curves,
+    training_means,
 )
 from conle.reporting.figures.report import (
     convergence_curves,
@@ -30,11 +32,12 @@ __all__ = [
     "example_distributions",
     "measure_curves",
     "method_bars",
-    "note",
     "posterior_intervals",
     "rank_map",
+    "recoveries_as_colours",
     "recovery_as_bars",
     "recovery_as_colours",
     "sensitivity_curves",
     "training_curves",
+    "training_means",
 ]

@@ -1,15 +1,15 @@
-"""Parts that several figures share: panels, notes and the SVG text."""
+"""Parts that several figures share: panels, names of labels and the SVG text."""
 
 import io
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 
 import matplotlib
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 PANELS_IN_A_ROW = 4
+# An axis names no more labels.
+MOST_LABELS_NAMED = 20
 
 
 def as_svg(figure: Figure) -> str:
@@ -18,23 +18,6 @@ def as_svg(figure: Figure) -> str:
     with matplotlib.rc_context({"svg.hashsalt": "conle"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
-
-
-def note(text: str) -> Figure:
-    """A figure that holds only a text, such as the reason why there is nothing to draw."""
-    figure = Figure(figsize=(6, 0.8))
-    figure.text(0.5, 0.5, text, ha="center", va="center", wrap=True)
-    return figure
-
-
-def note_if_empty(draw: Callable[[pd.DataFrame], Figure]) -> Callable[[pd.DataFrame], Figure]:
-    """Make a function that draws a table return a note where the table has no rows."""
-
-    @wraps(draw)
-    def drawn(table: pd.DataFrame) -> Figure:
-        return note("Nothing recovered yet") if table.empty else draw(table)
-
-    return drawn
 
 
 def panel_grid(count: int, width: float, height: float, **options) -> tuple[Figure, Sequence[Axes]]:
@@ -59,3 +42,14 @@ def legend_outside(figure: Figure, axes: Axes, place: str, columns: int) -> None
     """Put the legend of one panel above (`place` is "upper") or below ("lower") all panels."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc=f"outside {place} center", ncols=columns, frameon=False)
+
+
+def name_labels(axes: Axes, titles: Sequence[str]) -> None:
+    """Name labels at the positions 0, 1 ... of the x axis; labels without names show numbers."""
+    step = -(-len(titles) // MOST_LABELS_NAMED)
+    shown = [title.removeprefix("label ") for title in titles[::step]]
+    axes.set_xticks(range(0, len(titles), step), shown)
+    if not all(title.isdigit() for title in shown):
+        axes.tick_params(axis="x", labelrotation=35)
+        for text in axes.get_xticklabels():
+            text.set(ha="right", rotation_mode="anchor")

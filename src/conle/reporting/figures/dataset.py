@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from sklearn.decomposition import PCA
 
-from conle.reporting.figures.canvas import legend_outside, panel_grid
+from conle.reporting.figures.canvas import legend_outside, name_labels, panel_grid
+from conle.reporting.titles import column_title, label_titles
 
 Distributions = Float[np.ndarray, "samples labels"]
 
@@ -36,7 +37,7 @@ def training_curves(curves: pd.DataFrame, title: str) -> Figure:
     panels = figure.subplots(1, len(terms) + (not agreement.empty), squeeze=False)[0]
     for axes, name in zip(panels, terms, strict=False):
         _draw_with_range(axes, curves[curves["quantity"] == name])
-        axes.set_title("objective" if name == "loss" else name.removesuffix("_loss"))
+        axes.set_title(column_title(name))
         axes.set_xlabel("step")
     panels[0].set_ylabel("loss")
     if not agreement.empty:
@@ -60,6 +61,29 @@ def training_curves(curves: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
+def training_means(curves: Mapping[str, pd.DataFrame]) -> Figure:
+    """Objective and agreement of the training on each dataset, means over the folds.
+
+    Args:
+        curves: columns quantity, repeat, fold, step, value, by dataset.
+    """
+    figure, grid = panel_grid(len(curves), 2.6, 1.9)
+    for axes, (dataset, own) in zip(grid, curves.items(), strict=True):
+        means = own.groupby(["quantity", "step"])["value"].mean()
+        axes.plot(means["loss"], color="tab:blue", label="objective")
+        axes.set_title(dataset, fontsize="medium")
+        axes.grid(alpha=0.3)
+        if "agreement" in means:
+            right = axes.twinx()
+            right.plot(means["agreement"], color="tab:green")
+            right.set_ylim(0, 1)
+            right.tick_params(axis="y", colors="tab:green")
+            axes.plot([], color="tab:green", label="agreement, share of rows")
+    legend_outside(figure, grid[0], "upper", 2)
+    figure.supxlabel("step", fontsize="medium")
+    return figure
+
+
 def _draw_with_range(axes, curve: pd.DataFrame, color: str = "tab:blue") -> None:
     by_step = curve.groupby("step")["value"]
     mean = by_step.mean()
@@ -72,7 +96,9 @@ def recovery_as_colours(
     features: Float[np.ndarray, "samples features"],
     panels: Mapping[str, Distributions],
     dataset: str,
-) -> Figure:
+    figure: Figure | SubFigure | None = None,
+    marker_size: float = 12,
+) -> Figure | SubFigure:
     """Three labels as red, green and blue, over the first two features or principal components.
 
     Each colour runs from the smallest to the largest true degree of its label in all panels;
@@ -82,6 +108,8 @@ def recovery_as_colours(
         features: samples x features.
         panels: distributions (samples x 3) by title; the first are the true ones.
         dataset: shown in the title.
+        figure: is drawn on; a new one by default.
+        marker_size: area of a sample's square, in points².
     """
     if features.shape[1] == 1:
         plane = np.column_stack([features[:, 0], np.arange(len(features))])
@@ -95,17 +123,19 @@ def recovery_as_colours(
     lowest, highest = true.min(axis=0), true.max(axis=0)
     span = np.where(highest > lowest, highest - lowest, 1.0)
 
-    columns = min(len(panels), PICTURES_IN_A_ROW)
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(2.9 * columns, 3.3 * rows + 0.8), layout="constrained")
+    columns, rows = _pictures_across_and_down(panels)
+    if figure is None:
+        figure = Figure(figsize=(2.9 * columns, 3.3 * rows + 0.8), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes, (title, degrees) in zip(grid.ravel(), panels.items(), strict=False):
         axes.scatter(
             *plane.T,
             c=((degrees - lowest) / span).clip(0, 1),
-            s=12,
+            s=marker_size,
             marker="s",
             linewidths=0,
+            # Thousands of squares would make an SVG large.
+            rasterized=True,
         )
         axes.set(title=title, xlabel=axis_names[0])
         axes.label_outer()
@@ -120,6 +150,29 @@ def recovery_as_colours(
         axes.set_ylabel(axis_names[1])
     figure.suptitle(f"{dataset}: degrees of labels 1, 2 and 3 as red, green and blue")
     return figure
+
+
+def recoveries_as_colours(pictures: Mapping[str, tuple[np.ndarray, dict]]) -> Figure:
+    """The small pictures of `recovery_as_colours` of several datasets, one below the other.
+
+    Args:
+        pictures: features and panels by dataset.
+    """
+    sizes = [_pictures_across_and_down(panels) for _, panels in pictures.values()]
+    heights = [1.75 * rows + 0.4 for _, rows in sizes]
+    figure = Figure(figsize=(1.7 * max(sizes)[0], sum(heights)), layout="constrained")
+    parts = figure.subfigures(len(pictures), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for part, (dataset, (features, panels)) in zip(parts, pictures.items(), strict=True):
+        recovery_as_colours(features, panels, dataset, part, marker_size=4)
+        for axes in part.axes:
+            axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
+            axes.title.set_fontsize("small")
+    return figure
+
+
+def _pictures_across_and_down(panels: Mapping[str, Distributions]) -> tuple[int, int]:
+    columns = min(len(panels), PICTURES_IN_A_ROW)
+    return columns, -(-len(panels) // columns)
 
 
 def recovery_as_bars(
@@ -147,7 +200,7 @@ def recovery_as_bars(
                 color="black" if index == 0 else f"C{index - 1}",
             )
         axes.set_title(f"sample {sample}", fontsize="medium")
-        axes.set_xticks(position, range(1, len(labels) + 1))
+        name_labels(axes, label_titles(dataset, labels))
     for axes in grid[len(shown) :]:
         axes.remove()
     for axes in grid[max(0, len(shown) - 2) : len(shown)]:

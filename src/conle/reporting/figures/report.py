@@ -12,19 +12,21 @@ from matplotlib.ticker import NullFormatter
 
 from conle.core.measures import MEASURES
 from conle.methods.registry import TITLES
-from conle.reporting.figures.canvas import legend_outside, note_if_empty, panel_grid
+from conle.reporting.figures.canvas import legend_outside, name_labels, panel_grid
 from conle.reporting.tables import SIZES
-from conle.reporting.titles import measure_title, method_title
+from conle.reporting.titles import column_title, label_titles, measure_title, method_title
 
-# The colour scale of a cost map starts here, in seconds or MiB, because 0 has no logarithm.
-SMALLEST_COST = 1e-3
+# A map shows smaller costs, in seconds or MiB, as this one.
+SMALLEST_COST = 0.01
+# It spans at least this factor, so that costs that hardly differ have one colour.
+SMALLEST_SPAN = 4.0
 # Ten colours that the colour-blind can tell apart; further methods have hatched bars.
 COLOURS = matplotlib.color_sequences["petroff10"]
 DRAWS_SHOWN = 40
-MOST_TICKS = 10
+# Inches of a letter, and of a cell of a map, in which a number of three digits can be read.
+LETTER, CELL_WIDTH, CELL_HEIGHT = 0.08, 0.34, 0.22
 
 
-@note_if_empty
 def dataset_sizes(table: pd.DataFrame) -> Figure:
     """Samples, features and labels of every dataset, the published sizes as crosses.
 
@@ -63,41 +65,28 @@ def measure_curves() -> Figure:
             axes.plot(share[shown, 0], values[shown], color=f"C{number}", label=title)
         axes.set_title(measure_title(name), fontsize="medium")
         axes.grid(alpha=0.3)
-    legend_outside(figure, grid[0], "lower", 2)
-    figure.suptitle(f"from {', '.join(f'{degree:g}' for degree in true)}")
-    figure.supxlabel("share of the way", fontsize="medium")
+    legend_outside(figure, grid[0], "upper", 2)
+    start = ", ".join(f"{degree:g}" for degree in true)
+    figure.supxlabel(f"share of the way from ({start})", fontsize="medium")
     return figure
 
 
-@note_if_empty
 def rank_map(recovery: pd.DataFrame) -> Figure:
-    """The rank of every method on every dataset, a panel for each measure.
+    """The rank of every method on every dataset, averaged over the paper's six measures.
 
     Args:
         recovery: the result of `tables.recovery_table`.
     """
-    measures, methods, datasets = _names(recovery, "measure", "method", "dataset")
-    titles = [method_title(name, recovery) for name in methods]
-    # Upright titles of methods need room below every panel.
-    below = 0.9 + 0.08 * max(map(len, titles))
-    figure, grid = panel_grid(
-        len(measures), 0.9 + 0.32 * len(methods), below + 0.24 * len(datasets), sharey=True
-    )
-    for axes, measure in zip(grid, measures, strict=True):
-        ranks = (
-            recovery[recovery["measure"] == measure]
-            .pivot(index="dataset", columns="method", values="rank")
-            .reindex(index=datasets, columns=methods)
-        )
-        image = axes.imshow(ranks, cmap="viridis_r", vmin=1, vmax=len(methods), aspect="auto")
-        _write_numbers(axes, ranks.to_numpy(), lambda rank: rank > 0.6 * len(methods))
-        axes.set_title(measure_title(measure))
-        _name_map(axes, datasets, titles)
-    figure.colorbar(image, ax=figure.axes, label="rank, 1 is best", shrink=0.6)
+    rows = recovery[recovery["measure"] != "kl_divergence_reversed"]
+    methods, datasets = _names(rows, "method", "dataset")
+    figure, (axes,) = _map_panels(1, [method_title(name, rows) for name in methods], datasets)
+    ranks = rows.groupby(["method", "dataset"])["rank"].mean().unstack()
+    ranks = ranks.reindex(index=methods, columns=datasets).to_numpy()
+    axes.imshow(ranks, cmap="viridis_r", vmin=1, vmax=len(methods), aspect="auto")
+    _write_numbers(axes, ranks, "{:.1f}".format, lambda rank: rank > 0.6 * len(methods))
     return figure
 
 
-@note_if_empty
 def method_bars(recovery: pd.DataFrame) -> Figure:
     """Means of all methods as bars, a panel for each measure and a group for each dataset.
 
@@ -147,27 +136,24 @@ def critical_differences(ranks: Mapping[str, tuple[pd.Series, pd.DataFrame]]) ->
     return figure
 
 
-@note_if_empty
 def cost_map(cost: pd.DataFrame) -> Figure:
-    """Seconds of every recovery and peak memory of its process, datasets by methods.
+    """Seconds of every recovery and peak memory of its process, methods by datasets.
 
     Args:
         cost: the result of `tables.cost_table`.
     """
     methods, datasets = _names(cost, "method", "dataset")
-    titles = [TITLES[name] for name in methods]
-    below = 0.9 + 0.08 * max(map(len, titles))
-    figure, grid = panel_grid(2, 1.4 + 0.5 * len(methods), below + 0.3 * len(datasets), sharey=True)
+    figure, grid = _map_panels(2, [TITLES[name] for name in methods], datasets)
     shown = {"seconds": "seconds, all folds", "peak_memory_mib": "peak memory, MiB"}
     for axes, (column, title) in zip(grid, shown.items(), strict=True):
-        values = cost.pivot(index="dataset", columns="method", values=column)
-        values = values.reindex(index=datasets, columns=methods).astype(float)
+        values = cost.pivot(index="method", columns="dataset", values=column)
+        values = values.reindex(index=methods, columns=datasets).astype(float)
         positive = np.maximum(values.to_numpy(), SMALLEST_COST)
-        norm = LogNorm(np.nanmin(positive), np.nanmax(positive))
+        smallest = np.nanmin(positive)
+        norm = LogNorm(smallest, max(np.nanmax(positive), SMALLEST_SPAN * smallest))
         axes.imshow(positive, cmap="cividis_r", norm=norm, aspect="auto")
-        _write_numbers(axes, positive, lambda value, norm=norm: norm(value) > 0.5)
+        _write_numbers(axes, positive, _short, lambda value, norm=norm: norm(value) > 0.5)
         axes.set_title(title)
-        _name_map(axes, datasets, titles)
     return figure
 
 
@@ -207,7 +193,7 @@ def posterior_intervals(held_out: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]
                 )
             axes.plot(position, interval["true"], "kx", ms=5, label="true degree")
             axes.set_title(f"{dataset}, sample {sample}", fontsize="small")
-            axes.set_xticks(position if len(position) <= MOST_TICKS else [])
+            name_labels(axes, label_titles(dataset, list(degrees)))
             axes.tick_params(labelsize=7)
             axes.set_ylim(bottom=0)
     legend_outside(figure, grid[0, 0], "upper", 3)
@@ -216,7 +202,6 @@ def posterior_intervals(held_out: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]
     return figure
 
 
-@note_if_empty
 def sensitivity_curves(sensitivity: pd.DataFrame) -> Figure:
     """Measures against a hyperparameter, the standard deviation over the folds shaded.
 
@@ -236,14 +221,13 @@ def sensitivity_curves(sensitivity: pd.DataFrame) -> Figure:
         for dataset, curve in panel.groupby("dataset", sort=False):
             curve = curve.sort_values("setting")
             _plot_with_deviation(axes, curve, "setting", marker="o", ms=3, label=dataset)
-        axes.set(xscale="log", xlabel=parameter)
+        axes.set(xscale="log", xlabel=column_title(parameter))
         axes.set_title(measure_title(measure), fontsize="medium")
         axes.grid(alpha=0.3)
     grid[0, 0].legend(frameon=False, fontsize="small")
     return figure
 
 
-@note_if_empty
 def convergence_curves(convergence: pd.DataFrame) -> Figure:
     """Objective and Canberra distance against the epoch, deviations over the folds shaded.
 
@@ -270,20 +254,43 @@ def _names(table: pd.DataFrame, *columns: str) -> tuple[list[str], ...]:
     return tuple(list(dict.fromkeys(table[column])) for column in columns)
 
 
-def _name_map(axes: Axes, datasets: Sequence[str], titles: Sequence[str]) -> None:
-    """Name the rows and columns of a map."""
-    axes.set_xticks(range(len(titles)), titles, rotation=90)
-    axes.set_yticks(range(len(datasets)), datasets)
+def _map_panels(
+    count: int, titles: Sequence[str], datasets: Sequence[str]
+) -> tuple[Figure, Sequence[Axes]]:
+    """Panels for maps, side by side, with methods down and datasets across."""
+    beside, below = (0.4 + LETTER * max(map(len, names)) for names in (titles, datasets))
+    # The title of a panel needs room.
+    width = max(CELL_WIDTH * len(datasets), 1.6)
+    figure = Figure(
+        figsize=(beside + count * width, below + 0.3 + CELL_HEIGHT * len(titles)),
+        layout="constrained",
+    )
+    grid = figure.subplots(1, count, squeeze=False, sharey=True)[0]
+    for axes in grid:
+        axes.set_xticks(range(len(datasets)), datasets, rotation=90)
+        axes.set_yticks(range(len(titles)), titles)
+    return figure, grid
 
 
-def _write_numbers(axes: Axes, values: np.ndarray, is_dark: Callable[[float], bool]) -> None:
+def _short(value: float) -> str:
+    if value <= SMALLEST_COST:
+        return f"≤{SMALLEST_COST:g}"
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _write_numbers(
+    axes: Axes,
+    values: np.ndarray,
+    as_text: Callable[[float], str],
+    is_dark: Callable[[float], bool],
+) -> None:
     """Write the numbers of a map on it, light where the colour is dark; gaps stay empty."""
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
             axes.text(
                 column,
                 row,
-                f"{value:.0f}" if value >= 10 else f"{value:.2g}",
+                as_text(value),
                 ha="center",
                 va="center",
                 fontsize=7,

@@ -128,6 +128,14 @@ def test_a_method_that_is_worse_than_the_label_posterior():
     )
 
 
+def test_small_differences_keep_two_digits():
+    table = verdicts(results_of({"lp": [0.3, 0.3], "km": [0.3, 0.300_09]}), folds=2)
+    row = table.to_dict("records")[0]
+    assert "0.000045 (0 %) below KM, not certain (95 % interval -0.00095 to 0.0010)" in (
+        lead_sentence(row)
+    )
+
+
 def test_a_single_fold_has_no_interval():
     table = verdicts(results_of({"lp": [0.2], "km": [0.3]}), folds=2)
     row = table.to_dict("records")[0]

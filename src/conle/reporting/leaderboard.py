@@ -158,7 +158,7 @@ def lead_sentence(row: Mapping[str, Any]) -> str:
     if pd.isna(row["lead"]):
         return f"{text}; no other method was recovered."
     share = row["lead"] / (row["kl_divergence"] + row["lead"])
-    text += f", {row['lead']:.4f} ({100 * share:.0f} %) below {TITLES[row['runner_up']]}"
+    text += f", {_short(row['lead'])} ({100 * share:.0f} %) below {TITLES[row['runner_up']]}"
     return f"{text}, {_certainty(row['lead_low'], row['lead_high'])}."
 
 
@@ -168,9 +168,9 @@ def gain_sentence(row: Mapping[str, Any]) -> str:
     if pd.isna(gain):
         return "The label posterior, which shows whether features help, is missing."
     if gain > 0:
-        difference, certainty = f"{gain:.4f} below", _certainty(low, high)
+        difference, certainty = f"{_short(gain)} below", _certainty(low, high)
     else:
-        difference, certainty = f"{-gain:.4f} above", _certainty(-high, -low)
+        difference, certainty = f"{_short(-gain)} above", _certainty(-high, -low)
     start = "Features help" if low > 0 else "It is not shown that features help"
     return f"{start}: KL is {difference} the label posterior's, {certainty}."
 
@@ -179,7 +179,14 @@ def _certainty(low: float, high: float) -> str:
     if pd.isna(low):
         return "from a single fold"
     kind = "certain" if low > 0 else "not certain"
-    return f"{kind} (95 % interval {low:.4f} to {high:.4f})"
+    return f"{kind} (95 % interval {_short(low)} to {_short(high)})"
+
+
+def _short(value: float) -> str:
+    """Four decimals, or two significant digits of a value that is smaller."""
+    if abs(value) >= 0.001:
+        return f"{value:.4f}"
+    return np.format_float_positional(value, precision=2, fractional=False, trim="-")
 
 
 def _s(count: int) -> str:

@@ -1,8 +1,9 @@
 """The report as one HTML page without references to other files."""
 
-import base64
+import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 import yaml
@@ -26,6 +27,8 @@ from conle.reporting.samples import FIRST_SAMPLES, SAMPLES_WITH_INTERVALS, viewe
 from conle.reporting.tables import against_the_truth, complete_part
 
 FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
+# These characters need no escape, neither in an address nor in an attribute.
+UNQUOTED = " !$()*+,-./:;=?@[]_~"
 # Tables that the page shows as they are.
 PLAIN_TABLES = ["wins", "table2", "friedman", "wilcoxon", "contributions", "missing"]
 
@@ -107,7 +110,7 @@ def render_page(
         table3=recovery_grids(table3),
         published=published_grids(table3),
         table4=recovery_grids(table4),
-        figures={name: svg and as_base64(svg) for name, svg in svgs.items()},
+        figures={name: svg and as_url(svg) for name, svg in svgs.items()},
         samples=viewer(samples),
         counts=(FIRST_SAMPLES, SAMPLES_WITH_INTERVALS),
         made_by={name: exhibit.made_by for name, exhibit in EXHIBITS.items()},
@@ -133,9 +136,10 @@ def fill_template(name: str, **values: Any) -> str:
     return environment.get_template(name).render(**values)
 
 
-def as_base64(svg: str) -> str:
-    """An SVG text encoded for the address of an image in a page."""
-    return base64.b64encode(svg.encode()).decode()
+def as_url(svg: str) -> str:
+    """An SVG text as the address of an image in a page, a fifth shorter than in base64."""
+    on_one_line = re.sub(r"\n\s*", " ", svg)
+    return f"data:image/svg+xml,{quote(on_one_line, safe=UNQUOTED)}"
 
 
 def _ablation_wins(table4: pd.DataFrame) -> tuple[int, int]:

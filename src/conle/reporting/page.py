@@ -1,12 +1,13 @@
 """The report as one HTML page without references to other files."""
 
-import base64
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
 from conle.reporting import statistics
@@ -83,7 +84,7 @@ def render_page(
         against_the_truth={} if predictive is None else against_the_truth(predictive),
         table3=recovery_grids(table3, ranks),
         table4=recovery_grids(table4),
-        figures={name: svg and as_base64(svg) for name, svg in svgs.items()},
+        figures={name: svg and image_address(svg) for name, svg in svgs.items()},
         samples=viewer(samples),
         counts=(FIRST_SAMPLES, SAMPLES_WITH_INTERVALS),
         made_by={name: exhibit.made_by for name, exhibit in EXHIBITS.items()},
@@ -109,9 +110,10 @@ def fill_template(name: str, **values: Any) -> str:
     return environment.get_template(name).render(**values)
 
 
-def as_base64(svg: str) -> str:
-    """An SVG text encoded for the address of an image in a page."""
-    return base64.b64encode(svg.encode()).decode()
+def image_address(svg: str) -> Markup:
+    """The address of an image that is an SVG text; shorter than base64."""
+    text = quote(" ".join(svg.split()), safe=" !$()*+,-./:;<=>?@[]^_`{|}~")
+    return Markup(f"data:image/svg+xml,{text}")
 
 
 def _ablation_wins(table4: pd.DataFrame) -> tuple[int, int]:

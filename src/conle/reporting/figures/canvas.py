@@ -1,6 +1,7 @@
 """Parts that several figures share: panels, names of labels and the SVG text."""
 
 import io
+import re
 from collections.abc import Sequence
 
 import matplotlib
@@ -13,11 +14,14 @@ MOST_LABELS_NAMED = 20
 
 
 def as_svg(figure: Figure) -> str:
-    """The figure as SVG text; the same figure gives the same text, without dates or random ids."""
+    """The figure as SVG text; the same figure gives the same text, without dates or random ids.
+
+    The text is short: words are words instead of outlines, and positions have two decimals.
+    """
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "conle"}):
+    with matplotlib.rc_context({"svg.hashsalt": "conle", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+    return re.sub(r"(?<![\d.])([1-9]\d*\.\d\d)\d+", r"\1", buffer.getvalue())
 
 
 def panel_grid(count: int, width: float, height: float, **options) -> tuple[Figure, Sequence[Axes]]:
@@ -48,8 +52,6 @@ def name_labels(axes: Axes, titles: Sequence[str]) -> None:
     """Name labels at the positions 0, 1 ... of the x axis; labels without names show numbers."""
     step = -(-len(titles) // MOST_LABELS_NAMED)
     shown = [title.removeprefix("label ") for title in titles[::step]]
-    axes.set_xticks(range(0, len(titles), step), shown)
-    if not all(title.isdigit() for title in shown):
-        axes.tick_params(axis="x", labelrotation=35)
-        for text in axes.get_xticklabels():
-            text.set(ha="right", rotation_mode="anchor")
+    numbers = all(title.isdigit() for title in shown)
+    turned = {} if numbers else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(0, len(titles), step), shown, **turned)

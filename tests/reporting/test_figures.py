@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import numpy as np
@@ -141,6 +142,13 @@ def test_trainings_side_by_side():
     assert [axes.get_title() for axes in (first, second)] == ["A", "B"]
     assert first.lines[0].get_ydata().tolist() == [1.5, 3.0]
     assert agreement.lines[0].get_ydata().tolist() == [0.375]
+
+
+def test_svgs_are_short():
+    svg = as_svg(rank_map(recovery(1, ["conle"])))
+    assert ">ConLE*</text>" in svg
+    assert re.search(r"\b[1-9]\d*\.\d\d\b", svg)
+    assert not re.search(r"\b[1-9]\d*\.\d{3}", svg)
 
 
 def test_pictures_of_several_datasets():

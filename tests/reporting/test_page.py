@@ -1,4 +1,5 @@
 from html.parser import HTMLParser
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ from conle.core.measures import MEASURES
 from conle.methods.registry import METHODS
 from conle.reporting import posterior, statistics, tables
 from conle.reporting.leaderboard import leaderboard, verdicts
-from conle.reporting.page import FIGURES, render_page
+from conle.reporting.page import FIGURES, image_address, render_page
 from conle.reporting.samples import SAMPLE_COLUMNS
 
 VOID = {"meta", "link", "img", "br"}
@@ -198,6 +199,13 @@ def test_an_exhibit_with_nothing_to_show_has_a_sentence_and_no_picture():
     assert source.count("<figure>") == len(FIGURES) - 2
     assert source.count("Not in the catalog yet: <code>kedro run --pipeline=ablation</code>") == 1
     assert source.count("Not in the catalog yet") == 1
+
+
+def test_an_image_is_safe_in_an_attribute():
+    svg = "<svg a=\"1\">\n<text>100 % ← &amp; 'b' #1</text></svg>"
+    address = image_address(svg)
+    assert not set(address) & set("\"'&#\n")
+    assert unquote(address) == "data:image/svg+xml," + svg.replace("\n", " ")
 
 
 def test_single_samples_can_be_chosen():

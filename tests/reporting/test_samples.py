@@ -65,9 +65,12 @@ def test_the_first_samples_and_some_with_intervals(given):
 
 
 def test_nothing_to_show():
-    table = sample_table({"A": None}, {"A": None}, {("A", "conle"): None}, {})
+    true = pd.DataFrame(np.full((2, 3), 1 / 3), columns=["a", "b", "c"])
+    recovered = {("A", "conle"): None, ("B", "conle"): None}
+    table = sample_table({"A": None, "B": true}, {"A": None, "B": true > 0}, recovered, {})
     assert list(table) == samples.SAMPLE_COLUMNS
     assert viewer(table) is None
+    assert three_labels_as_colours({}, {"B": true}, recovered) == {}
 
 
 def test_the_page_holds_rounded_lists(given):

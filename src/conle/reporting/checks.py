@@ -6,7 +6,7 @@ import pandas as pd
 from conle.core.binarisation import binarise
 from conle.reporting import figures
 from conle.reporting.grids import grid_of
-from conle.reporting.page import as_url, fill_template
+from conle.reporting.page import fill_template, image_address
 
 EXAMPLES = 6
 MOST_LABELS_SHOWN = 12
@@ -103,6 +103,6 @@ def render_checks(
         "checks.html.j2",
         checks=grid_of(checks),
         labels=grid_of(label_table(distributions, logical_labels)),
-        pictures={name: as_url(figures.as_svg(figure)) for name, figure in pictures.items()},
+        pictures={name: image_address(figures.as_svg(figure)) for name, figure in pictures.items()},
     )
     return page, checks

@@ -1,6 +1,5 @@
 """The report as one HTML page without references to other files."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -8,6 +7,7 @@ from urllib.parse import quote
 import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
 from conle.reporting import statistics
@@ -27,8 +27,6 @@ from conle.reporting.samples import FIRST_SAMPLES, SAMPLES_WITH_INTERVALS, viewe
 from conle.reporting.tables import against_the_truth, complete_part
 
 FIGURES = tuple(name for name, exhibit in EXHIBITS.items() if exhibit.figure is not None)
-# These characters need no escape, neither in an address nor in an attribute.
-UNQUOTED = " !$()*+,-./:;=?@[]_~"
 # Tables that the page shows as they are.
 PLAIN_TABLES = ["wins", "table2", "friedman", "wilcoxon", "contributions", "missing"]
 
@@ -110,7 +108,7 @@ def render_page(
         table3=recovery_grids(table3),
         published=published_grids(table3),
         table4=recovery_grids(table4),
-        figures={name: svg and as_url(svg) for name, svg in svgs.items()},
+        figures={name: svg and image_address(svg) for name, svg in svgs.items()},
         samples=viewer(samples),
         counts=(FIRST_SAMPLES, SAMPLES_WITH_INTERVALS),
         made_by={name: exhibit.made_by for name, exhibit in EXHIBITS.items()},
@@ -136,10 +134,10 @@ def fill_template(name: str, **values: Any) -> str:
     return environment.get_template(name).render(**values)
 
 
-def as_url(svg: str) -> str:
-    """An SVG text as the address of an image in a page, a fifth shorter than in base64."""
-    on_one_line = re.sub(r"\n\s*", " ", svg)
-    return f"data:image/svg+xml,{quote(on_one_line, safe=UNQUOTED)}"
+def image_address(svg: str) -> Markup:
+    """The address of an image that is an SVG text; shorter than base64."""
+    text = quote(" ".join(svg.split()), safe=" !$()*+,-./:;<=>?@[]^_`{|}~")
+    return Markup(f"data:image/svg+xml,{text}")
 
 
 def _ablation_wins(table4: pd.DataFrame) -> tuple[int, int]:

@@ -43,14 +43,11 @@ def sample_table(
         ends of the 90 % interval of a sample that the decoder has drawn, otherwise empty.
     """
     tables = []
-    for dataset, distributions in true.items():
-        if distributions is None:
+    for dataset in true:
+        distributions, relevant = true[dataset], logical[dataset]
+        if distributions is None or relevant is None:
             continue
-        drawn = {
-            decoder: own
-            for (name, decoder), own in intervals.items()
-            if name == dataset and own is not None
-        }
+        drawn = dict(_cells_of(dataset, intervals))
         few = (own["sample"].unique()[:SAMPLES_WITH_INTERVALS] for own in drawn.values())
         first = range(min(FIRST_SAMPLES, len(distributions)))
         shown = sorted({*first}.union(*(own.tolist() for own in few)))
@@ -58,10 +55,10 @@ def sample_table(
         index = pd.MultiIndex.from_product([shown, labels], names=["sample", "label"])
         known = {
             "dataset": dataset,
-            "logical": logical[dataset].loc[shown].to_numpy().ravel(),
+            "logical": relevant.loc[shown].to_numpy().ravel(),
             "true": distributions.loc[shown].to_numpy().ravel(),
         }
-        for method, rows in _first_repeats(recovered, dataset):
+        for method, rows in _first_repeats(dataset, recovered):
             degrees = rows.loc[shown, labels].to_numpy().ravel()
             table = pd.DataFrame(known | {"method": method, "recovered": degrees}, index)
             ends = drawn.get(method, pd.DataFrame(columns=["sample", "label", "low", "high"]))
@@ -85,20 +82,27 @@ def three_labels_as_colours(
         if distributions is None or distributions.shape[1] != 3:
             continue
         panels = {"true": distributions.to_numpy()}
-        for method, rows in _first_repeats(recovered, dataset):
+        for method, rows in _first_repeats(dataset, recovered):
             if method not in (CHOSEN, *FLOORS):
                 panels[TITLES[method]] = rows[distributions.columns].to_numpy()
-        pictures[dataset] = features[dataset].to_numpy(), panels
+        if len(panels) > 1:
+            pictures[dataset] = features[dataset].to_numpy(), panels
     return pictures
 
 
-def _first_repeats(recovered: ByCell, dataset: str) -> Iterator[tuple[str, pd.DataFrame]]:
-    """What each method recovered of a dataset in the first repeat, samples x columns."""
-    for name, method in recovered:
-        own = recovered[name, method] if name == dataset else None
+def _cells_of(dataset: str, by_cell: ByCell) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Methods and tables of a dataset; those without rows are left out."""
+    for cell in by_cell:
+        own = by_cell[cell] if cell[0] == dataset else None
         if own is not None and len(own):
-            first = own[own["repeat"] == own["repeat"].min()]
-            yield method, first.set_index("sample").sort_index()
+            yield cell[1], own
+
+
+def _first_repeats(dataset: str, recovered: ByCell) -> Iterator[tuple[str, pd.DataFrame]]:
+    """What each method recovered of a dataset in the first repeat, samples x columns."""
+    for method, own in _cells_of(dataset, recovered):
+        first = own[own["repeat"] == own["repeat"].min()]
+        yield method, first.set_index("sample").sort_index()
 
 
 def viewer(table: pd.DataFrame) -> dict[str, Markup] | None:
@@ -116,8 +120,9 @@ def viewer(table: pd.DataFrame) -> dict[str, Markup] | None:
     if table.empty:
         return None
     data = [_as_lists(dataset, rows) for dataset, rows in table.groupby("dataset", sort=False)]
+    resources = Resources(mode="inline", components=["bokeh"], log_level="error")
     return {
-        "bokeh": Markup("\n".join(Resources(mode="inline", components=["bokeh"]).js_raw)),
+        "bokeh": Markup("\n".join(resources.js_raw)),
         "chart": _as_json(_chart()),
         "data": _as_json(data),
     }
@@ -175,7 +180,7 @@ def _chart() -> dict[str, Any]:
     )
     plot.vbar("x", 0.86, "degree", source=bars, color="#7d8590", fill_alpha="alpha")
     plot.segment("x", "low", "x", "high", source=points, color="colour", line_width=2)
-    plot.scatter("x", "degree", source=points, color="colour", marker="marker", size=10)
+    plot.scatter("x", "degree", source=points, color="colour", marker="marker", size=8)
     plot.y_range.start = 0
     plot.axis.major_label_text_font_size = plot.axis.axis_label_text_font_size = "13px"
     plot.xaxis.name, plot.yaxis.name = "label-axis", "degree-axis"

@@ -22,7 +22,7 @@ SMALLEST_COST = 0.01
 SMALLEST_SPAN = 4.0
 # Ten colours that the colour-blind can tell apart; further methods have hatched bars.
 COLOURS = matplotlib.color_sequences["petroff10"]
-DRAWS_SHOWN = 40
+DRAWS_SHOWN = 20
 # Inches of a letter, and of a cell of a map, in which a number of three digits can be read.
 LETTER, CELL_WIDTH, CELL_HEIGHT = 0.08, 0.34, 0.22
 
@@ -176,7 +176,7 @@ def posterior_intervals(held_out: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]
             interval = intervals.loc[[sample]]
             position = np.arange(len(interval))
             shown = degrees.iloc[:: -(-len(degrees) // DRAWS_SHOWN)].to_numpy()
-            axes.plot(position, shown.T, color="C0", alpha=0.12, lw=0.7)
+            axes.plot(position, shown.T, color="C0", alpha=0.2, lw=0.7)
             relevant = interval["logical"].to_numpy() == 1
             for name, which, color in (("relevant", relevant, "C1"), ("other", ~relevant, "C0")):
                 axes.errorbar(

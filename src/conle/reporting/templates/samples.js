@@ -36,7 +36,7 @@
     const factors = own.labels.map((label, i) => label + (relevant[i] ? " ✓" : ""));
     const say = (i, title, degree) => `${own.labels[i]}, ${title}: ${degree}`;
     model("labels").factors = factors;
-    model("label-axis").major_label_orientation = own.labels.some((label) => label.length > 8) ? 0.6 : "horizontal";
+    model("label-axis").major_label_orientation = own.labels.length > 8 ? "vertical" : own.labels.length > 3 ? 0.6 : "horizontal";
     model("bars").data = {
       x: factors, degree: own.true[row],
       alpha: relevant.map((value) => value ? 0.55 : 0.2),

@@ -145,7 +145,11 @@ def test_trainings_side_by_side():
 
 
 def test_svgs_are_short():
-    svg = as_svg(rank_map(recovery(1, ["conle"])))
+    figure = rank_map(recovery(1, ["conle"]))
+    figure.text(0.5, 0.5, "1.2345")
+    svg = as_svg(figure)
+    assert ">1.2345</text>" in svg
+    svg = svg.replace(">1.2345<", "><")
     assert ">ConLE*</text>" in svg
     assert re.search(r"\b[1-9]\d*\.\d\d\b", svg)
     assert not re.search(r"\b[1-9]\d*\.\d{3}", svg)

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 PANELS_IN_A_ROW = 4
 # An axis names no more labels.
 MOST_LABELS_NAMED = 20
-# The lines of an SVG, and a number with more than two decimals. Numbers in texts stay whole.
-PATH = re.compile(r' d="[^"]*"')
-LONG = re.compile(r"(\d\.\d\d)\d+")
+# The tags of an SVG, and positions with more than two decimals. Numbers in texts stay whole.
+TAG = re.compile("<[^>]*>")
+LONG = re.compile(r"(?<![\d.])([1-9]\d*\.\d\d)\d+")
 
 
 def as_svg(figure: Figure) -> str:
@@ -24,7 +24,7 @@ def as_svg(figure: Figure) -> str:
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "conle", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", dpi=80, metadata={"Date": None, "Creator": None})
-    return PATH.sub(lambda path: LONG.sub(r"\1", path[0]), buffer.getvalue())
+    return TAG.sub(lambda tag: LONG.sub(r"\1", tag[0]), buffer.getvalue())
 
 
 def panel_grid(count: int, width: float, height: float, **options) -> tuple[Figure, Sequence[Axes]]:

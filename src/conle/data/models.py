@@ -19,6 +19,7 @@ from sklearn.base import TransformerMixin
 
 from conle import kedro_internals
 from conle.data.atomic import partial_name
+from conle.data.memory import refuse_beyond_memory
 from conle.errors import DataError, RawFileError
 from conle.methods.contract import LARGEST_FEATURE, InductiveEnhancer
 from conle.methods.registry import make_enhancer
@@ -55,7 +56,8 @@ class FittedModel:
             Distributions with the index of the logical labels, one column per label.
 
         Raises:
-            DataError: a column is missing, or has text where there were numbers.
+            DataError: a column is missing, or has text where there were numbers; or the encoded
+                features would not fit into memory.
         """
         for kind, wanted, given in (
             ("features", list(self.encoder.feature_names_in_), features.columns),
@@ -66,24 +68,37 @@ class FittedModel:
                 raise DataError(
                     f"the model was fitted with {kind} that are not here: {', '.join(absent)}"
                 )
+        refuse_beyond_memory(
+            "the table of encoded features",
+            (len(features), self.enhancer.n_features_in_),
+            # The encoder joins its parts to a second one.
+            copies=2,
+        )
         numbers = self.encoder.transformers_[0][2]
         encoded = self.encoder.transform(
             encodable(features[list(self.encoder.feature_names_in_)], numbers)
         )
         return self.enhancer.transform(encoded, logical_labels[self.labels])
 
-    def unseen_values(self, features: pd.DataFrame) -> dict[str, list[str]]:
-        """Values that the model was not fitted to, by the name of the categorical feature."""
+    def unseen_values(self, features: pd.DataFrame) -> dict[str, tuple[list[str], str]]:
+        """Values that the model was not fitted to, by the name of the categorical feature.
+
+        Returns:
+            The values, and the known value that they are taken for, or none.
+        """
         _, encoding, names = self.encoder.transformers_[1]
-        if not len(names):
-            return {}
-        known = dict(zip(names, encoding[-1].categories_, strict=True))
-        unseen = {
-            name: sorted(set(features[name].dropna().map(str)) - set(known[name]))
-            for name in names
-            if name in features
-        }
-        return {name: values for name, values in unseen.items() if values}
+        unseen = {}
+        for place, name in enumerate(names):
+            if name not in features:
+                continue
+            known = encoding[-1].categories_[place]
+            values = sorted(set(features[name].dropna().map(str)) - set(known))
+            # Two values are one column, which is zero for the first one and for unseen ones.
+            dropped = encoding[-1].drop_idx_
+            is_one_column = dropped is not None and dropped[place] is not None
+            if values:
+                unseen[name] = values, repr(known[0]) if is_one_column else "none"
+        return unseen
 
 
 def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
@@ -96,7 +111,7 @@ def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
     Raises:
         DataError: a column of numbers has text, infinity or too large a number in it.
     """
-    columns = {}
+    columns, numbers = {}, set(numbers)
     for name, column in features.items():
         if name not in numbers:
             columns[name] = (

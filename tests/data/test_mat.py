@@ -83,10 +83,12 @@ def test_other_kinds_of_files_are_called_what_they_are(tmp_path):
     dataset = BenchmarkMatDataset(filepath=str(path))
     with h5py.File(path, "w") as file:
         file["features"], file["labels"] = np.eye(3), np.eye(3)
-    with pytest.raises(RawFileError, match=r"toy.mat is an HDF5 file without MATLAB's attributes"):
+    with pytest.raises(
+        RawFileError, match=r"toy.mat: this is an HDF5 file without MATLAB's attributes"
+    ):
         dataset.load()
     savemat(path, {"features": np.eye(3)}, format="4")
-    with pytest.raises(RawFileError, match=r"toy.mat begins as a MATLAB v4 file does, which is no"):
+    with pytest.raises(RawFileError, match=r"toy.mat: this begins as a MATLAB v4 file does"):
         dataset.load()
 
 

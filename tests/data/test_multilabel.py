@@ -165,13 +165,13 @@ def test_matlab_with_a_column_per_sample(tmp_path, caplog, labels_key, turned):
             "'target' is a cell ar",
         ),
         ({"x": "text", "target": np.eye(4)}, "features must be .*, but 'x' is a text"),
-        ({"data": np.eye(4) + 1j, "target": np.eye(4)}, "'data' is complex128 of shape"),
-        ({"data": np.ones((4, 2, 2)), "target": np.eye(4)}, r"float64 of shape \(4, 2, 2\)"),
+        ({"data": np.eye(4) + 1j, "target": np.eye(4)}, "'data' is complex128 "),
+        ({"data": np.ones((4, 2, 2)), "target": np.eye(4)}, r"float64 \(4, 2, 2\)"),
         ({"data": np.eye(4), "target": np.eye(3)}, "4 rows of features but 3 of labels"),
         ({"data": np.eye(4), "target": np.eye(4), "Target": np.eye(4)}, "could both be meant"),
         (
             {"raw_data": np.eye(4), "target": np.eye(4), "s": {"a": 1}},
-            r"no features; .* the file holds raw_data \(4, 4\), s a struct, target \(4, 4\)$",
+            r"no features; .* the file holds raw_data float64 \(4, 4\), s a struct, target .*4\)$",
         ),
         (
             {"data": np.eye(4), "target": 2 * np.eye(4, 3) - 1},
@@ -245,7 +245,6 @@ def test_columns_that_are_not_there(tmp_path, ways, message):
         ("toy.parquet", "PAR1", "cannot be read as .parquet"),
         ("toy.mat", "x", "is not a MATLAB file"),
         ("toy.arff", "@relation toy\n@attribute a nonsense\n@data\n1", "cannot be read as .arff"),
-        ("toy.csv", "version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer"),
         ("toy.csv", "a,a,b\n1,1,1", "several columns are named 'a'"),
         ("toy.csv", "a,b,c\n1,1,1", "which columns are labels"),
     ],
@@ -352,10 +351,10 @@ def test_arff_after_a_byte_order_mark(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (DENSE + "1,Ulm,1,0\n", "line 11 does not fit the 5 attributes"),
-        (DENSE + "1,Ulm,1,0,1,1\n", "line 11 does not fit the 5 attributes"),
-        (DENSE.replace("\n", ",\n").replace("data,", "data"), "line 8 does not fit the 5 attrib"),
-        (SPARSE + "{7 1}\n", "line 11 does not fit the 5 attributes"),
+        (DENSE + "1,Ulm,1,0\n", "line 11 has more or fewer values than there are attr"),
+        (DENSE + "1,Ulm,1,0,1,1\n", "line 11 has more or fewer values than there are attr"),
+        (DENSE.replace("\n", ",\n").replace("data,", "data"), "line 8 has more or fewer values"),
+        (SPARSE + "{7 1}\n", "line 11 has more or fewer values than there are attr"),
         (DENSE + "1,Rom,1,0,1\n", "line 11"),
     ],
 )
@@ -384,7 +383,7 @@ def test_the_number_of_a_meka_relation(write):
 def test_a_file_that_is_not_utf_8(write):
     path = write("toy.arff", "")
     path.write_bytes(f"@relation toy\n% größe\n{ATTRIBUTES}{DENSE}".encode("latin-1"))
-    with pytest.raises(RawFileError, match="line 2 is not UTF-8"):
+    with pytest.raises(RawFileError, match=r"toy.arff is not UTF-8; if it is text"):
         load(path, labels_last=3)
 
 

@@ -6,15 +6,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from conle.data.csv_table import not_utf8
+from conle.data.csv_table import NOT_UTF_8
 from conle.data.memory import refuse_beyond_memory
 from conle.errors import RawFileError
 
 # The name of a MEKA relation has the number of labels; they come first, or last if it is negative.
 MEKA_COUNT = re.compile(r"-C\s+(-?\d+)")
 SPARSE = re.compile(r"@data\s*(%[^\n]*\n\s*)*\{", re.IGNORECASE)
-ATTRIBUTE = re.compile(r"^\s*@attribute\s+('[^']*'|\"[^\"]*\"|\S+)\s+(\S+)", re.I | re.M)
-UNREAD = ("date", "relational")
+UNREAD = re.compile(
+    r"^\s*@attribute\s+('[^']*'|\"[^\"]*\"|\S+)\s+(date|relational)\b", re.IGNORECASE | re.MULTILINE
+)
 NUMERIC = ("NUMERIC", "REAL", "INTEGER")
 
 
@@ -31,21 +32,18 @@ def read_arff(path: Path) -> tuple[pd.DataFrame, list[str] | None]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise not_utf8(path) from None
-    attributes = ATTRIBUTE.findall(text)
-    for name, kind in attributes:
-        if kind.lower() in UNREAD:
-            raise RawFileError(
-                f"{path}: attribute {name} has the type {kind}, which is not read: declare it as "
-                "string or numeric, or leave it out"
-            )
+        raise RawFileError(f"{path} {NOT_UTF_8}") from None
+    for name, kind in UNREAD.findall(text):
+        raise RawFileError(
+            f"{path}: attribute {name} has the type {kind}, which is not read: declare it as "
+            "string or numeric, or leave it out"
+        )
     sparse = SPARSE.search(text) is not None
     try:
         content = arff.loads(text, return_type=arff.LOD if sparse else arff.DENSE)
     except arff.BadDataFormat as error:
         raise RawFileError(
-            f"{path}: line {error.line} does not fit the {len(attributes)} attributes: it has more "
-            "or fewer values"
+            f"{path}: line {error.line} has more or fewer values than there are attributes"
         ) from None
     rows, names = content["data"], [name for name, _ in content["attributes"]]
     if sparse:

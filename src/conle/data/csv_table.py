@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 SEPARATORS = ",;\t|"
 # The second one is an index that pandas has read as a column and written again.
 NAMES_OF_AN_INDEX = ("", "Unnamed: 0")
+NOT_UTF_8 = "is not UTF-8; if it is text, convert it, such as by iconv -f latin1 -t utf-8"
 
 
 def read_csv(path: Path) -> pd.DataFrame:
@@ -32,23 +33,9 @@ def read_csv(path: Path) -> pd.DataFrame:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return _read(path, file)
     except UnicodeDecodeError:
-        raise not_utf8(path) from None
+        raise RawFileError(f"{path} {NOT_UTF_8}") from None
     except (csv.Error, pd.errors.ParserError) as error:
         raise RawFileError(f"{path}: {error}; is a quote left open?") from None
-
-
-def not_utf8(path: Path) -> RawFileError:
-    """The error of a file that is not UTF-8; it names the line."""
-    content = path.read_bytes()
-    try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-    encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
-    return RawFileError(
-        f"{path}: line {line} is not UTF-8. If this is text, save it as UTF-8, for example by "
-        f"iconv -f {encoding} -t utf-8"
-    )
 
 
 def _read(path: Path, file: TextIO) -> pd.DataFrame:
@@ -61,6 +48,10 @@ def _read(path: Path, file: TextIO) -> pd.DataFrame:
         names.pop()
     if not names:
         raise RawFileError(f"{path} is empty: its first line must name the columns")
+    if "" in names[1:]:
+        raise RawFileError(f"{path}: column {names.index('', 1) + 1} has no name in the first line")
+    if pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
+        logger.warning("%s: the first line names the columns, but holds only numbers", path)
 
     # The first and the last line of the first row of each width.
     widths, line, ends_empty = {}, rows.line_num, True
@@ -69,20 +60,16 @@ def _read(path: Path, file: TextIO) -> pd.DataFrame:
             widths.setdefault(len(row), (line + 1, rows.line_num))
             ends_empty = ends_empty and not any(row[len(names) :])
         line = rows.line_num
-    (width, *others) = widths or [len(names)]
-    has_index = names[0] in NAMES_OF_AN_INDEX
-    adds_index = not (others or ends_empty or has_index) and len(names) == header_width == width - 1
-    if adds_index:
-        names.insert(0, "")
-    elif others or not ends_empty or width < len(names):
-        raise _wrong_width(path, widths, len(names))
-    elif width > len(names):
-        logger.warning("%s: every line ends in an empty field, which is left out", path)
-    if "" in names[1:]:
-        raise RawFileError(f"{path}: column {names.index('', 1) + 1} has no name in the first line")
-    _warn_of_numbers(path, names[has_index:])
     if not widths:
         return pd.DataFrame(columns=names)
+    width, *others = widths
+    has_index = names[0] in NAMES_OF_AN_INDEX
+    adds_index = not (others or ends_empty or has_index) and len(names) == header_width == width - 1
+    columns = [""] * adds_index + names
+    if not adds_index and (others or not ends_empty or width < len(names)):
+        raise _wrong_width(path, widths, len(names))
+    if width > len(columns):
+        logger.warning("%s: every line ends in an empty field, which is left out", path)
 
     _start(file, separator)
     table = pd.read_csv(
@@ -91,17 +78,17 @@ def _read(path: Path, file: TextIO) -> pd.DataFrame:
         skipinitialspace=True,
         header=None,
         names=range(width),
-        usecols=range(len(names)),
+        usecols=range(len(columns)),
         keep_default_na=False,
         na_values=[""],
         # Otherwise, a column of a long file may have text in one part and numbers in another.
         low_memory=False,
     )
-    table.columns = names
+    table.columns = columns
     if has_index or adds_index:
-        table = table.set_index(names[0]).rename_axis(None)
-        if adds_index and not table.index.is_unique:
-            raise _wrong_width(path, widths, len(names) - 1)
+        table = table.set_index(columns[0]).rename_axis(None)
+    if adds_index and not table.index.is_unique:
+        raise _wrong_width(path, widths, len(names))
     return table
 
 
@@ -114,21 +101,7 @@ def _start(file: TextIO, separator: str) -> tuple[Iterator[list[str]], list[str]
 
 
 def _wrong_width(path: Path, widths: dict[int, tuple[int, int]], names: int) -> RawFileError:
-    """The error of a row whose number of fields is not that of the names."""
+    """The error of the first row whose number of fields is not that of the names."""
     start, end, width = min((*lines, width) for width, lines in widths.items() if width != names)
-    through = f" to {end}, through which a quote is open, have" if end > start else " has"
-    return RawFileError(
-        f"{path}: line{'s' * (end > start)} {start}{through} {width} fields, but the first line "
-        f"names {names} columns"
-    )
-
-
-def _warn_of_numbers(path: Path, names: list[str]) -> None:
-    numbers = pd.to_numeric(pd.Series(names), errors="coerce")
-    # Names such as 0, 1, 2 are those that pandas gives.
-    if numbers.notna().all() and (numbers.diff().dropna() != 1).any():
-        logger.warning(
-            "%s: the first line names the columns, but holds only numbers: %s",
-            path,
-            ", ".join(names[:5]),
-        )
+    lines = f"line {start} has" if start == end else f"the quoted lines {start} to {end} have"
+    return RawFileError(f"{path}: {lines} {width} fields, but the first line names {names} columns")

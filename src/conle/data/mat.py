@@ -10,7 +10,7 @@ from kedro.io.core import get_filepath_str
 from kedro_datasets.matlab import MatlabDataset
 
 from conle.data.atomic import Atomic
-from conle.data.matlab_v5 import OtherFormatError, load_v5
+from conle.data.matlab_v5 import load_v5
 from conle.data.memory import refuse_beyond_memory
 from conle.errors import DataError, RawFileError
 
@@ -43,7 +43,8 @@ class BenchmarkMatDataset(Atomic, MatlabDataset):
                 content = file.read()
         except FileNotFoundError:
             raise RawFileError(f"{path} is missing") from None
-        refuse_git_lfs(path, content)
+        if content.startswith(GIT_LFS_POINTER):
+            raise RawFileError(f"{path} is a Git LFS pointer, not the file itself: git lfs pull")
         try:
             if any(content[at : at + 8] == HDF5_SIGNATURE for at in HDF5_OFFSETS):
                 variables = _read_hdf5(content)
@@ -51,11 +52,9 @@ class BenchmarkMatDataset(Atomic, MatlabDataset):
                 variables = load_v5(content)
             for name, value in variables.items():
                 if scipy.sparse.issparse(value):
-                    variables[name] = _dense(f"{path}: {name!r}", value)
-        except OtherFormatError as error:
-            raise RawFileError(f"{path} {error}") from None
+                    variables[name] = _dense(name, value)
         except DataError as error:
-            raise RawFileError(error.message) from None
+            raise RawFileError(f"{path}: {error.message}") from None
         # On damaged files the readers raise anything from zlib.error to MemoryError.
         except Exception as error:
             raise RawFileError(
@@ -79,17 +78,7 @@ class BenchmarkMatDataset(Atomic, MatlabDataset):
         self._invalidate_cache()
 
 
-def refuse_git_lfs(path: str, content: bytes) -> None:
-    """Refuse a file whose content is that of a Git LFS pointer.
-
-    Raises:
-        RawFileError: it is a pointer.
-    """
-    if content.startswith(GIT_LFS_POINTER):
-        raise RawFileError(f"{path} is a Git LFS pointer, not the file itself: git lfs pull")
-
-
-def _dense(what: str, matrix: Any) -> np.ndarray:
+def _dense(name: str, matrix: Any) -> np.ndarray:
     """Convert a sparse matrix to an array.
 
     The indices are checked first, because SciPy does not check them.
@@ -105,8 +94,8 @@ def _dense(what: str, matrix: Any) -> np.ndarray:
         or not len(matrix.data) == len(rows) == starts[-1]
         or ((rows < 0) | (rows >= matrix.shape[0])).any()
     ):
-        raise ValueError("the indices of a sparse matrix are damaged")
-    refuse_beyond_memory(what, matrix.shape)
+        raise ValueError(f"the indices of the sparse matrix {name!r} are damaged")
+    refuse_beyond_memory(repr(name), matrix.shape)
     return matrix.toarray()
 
 
@@ -117,9 +106,9 @@ def _read_hdf5(content: bytes) -> dict[str, Any]:
     if not variables:
         raise ValueError("there are no variables in it")
     if all(value is None for value in variables.values()):
-        raise OtherFormatError(
-            "is an HDF5 file without MATLAB's attributes, as h5py writes it, not a MATLAB file: "
-            "write the matrices by scipy.io.savemat"
+        raise DataError(
+            "this is an HDF5 file without MATLAB's attributes, as h5py writes it, not a MATLAB "
+            "file: write the matrices by scipy.io.savemat"
         )
     if not all(isinstance(name, str) for name in variables):
         raise ValueError("the name of a variable is no text")

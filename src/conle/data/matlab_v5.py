@@ -16,6 +16,8 @@ from typing import Any
 
 import psutil
 
+from conle.errors import DataError
+
 HEADER_BYTES, TAG_BYTES = 128, 8
 # Types of elements in a file.
 INT8, UINT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 2, 5, 6, 14, 15
@@ -30,10 +32,6 @@ IS_COMPLEX = 0x800
 Element = tuple[int, bytes]
 
 
-class OtherFormatError(ValueError):
-    """The file is in another format; the message says in which, and follows the file's name."""
-
-
 def load_v5(content: bytes) -> dict[str, Any]:
     """Read the matrices of numbers in a file.
 
@@ -45,7 +43,7 @@ def load_v5(content: bytes) -> dict[str, Any]:
         empty text for a text and None for another object.
 
     Raises:
-        OtherFormatError: it is a MATLAB v4 file.
+        DataError: it is a MATLAB v4 file.
         ValueError: the file is damaged, or is not a MATLAB v5 file.
     """
     from scipy.io import loadmat
@@ -54,8 +52,8 @@ def load_v5(content: bytes) -> dict[str, Any]:
     if order is None:
         # A v4 file begins with a small number, the others with text.
         if b"\0" in content[:4]:
-            raise OtherFormatError(
-                "begins as a MATLAB v4 file does, which is not read: save it by save(..., '-v7')"
+            raise DataError(
+                "this begins as a MATLAB v4 file does, which is not read: save it again by save -v7"
             )
         raise ValueError("it does not begin as a MATLAB file does")
     numeric, others = set(), {}

@@ -22,10 +22,8 @@ OTHER_KINDS = {list: "a cell array", dict: "a struct", str: "a text", type(None)
 
 def find_matrix(
     variables: Mapping[str, Any], keys: tuple[str, ...], kind: str, place: str
-) -> np.ndarray | None:
-    """The matrix under the first of the keys that a file has, in any case, as float64.
-
-    A number of one element is passed over: it is a scalar in MATLAB, such as a number named `d`.
+) -> np.ndarray:
+    """The matrix under the first of the keys that a file has, in any case.
 
     Args:
         variables: those of the file.
@@ -34,10 +32,40 @@ def find_matrix(
         place: the file, for messages.
 
     Returns:
-        Rows and columns as in the file; None if the file has none of the keys.
+        float64, rows and columns as in the file.
 
     Raises:
-        DataError: two names differ only in case; the variable is no matrix of real numbers.
+        DataError: the file has none of the keys, two names differ only in case, or the variable is
+            no matrix of real numbers.
+    """
+    name = find_name(variables, keys, place)
+    if name is None:
+        held = [
+            f"{key} {_described(variables[key])}" for key in sorted(variables) if key[:2] != "__"
+        ]
+        raise DataError(
+            f"{place}: no {kind}; they are looked for under {', '.join(keys)} (in any case), "
+            f"the file holds {', '.join(held) or 'nothing'}"
+        )
+    value = variables[name]
+    matrix = np.asarray(None if type(value) in OTHER_KINDS else value)
+    if matrix.ndim == 1:
+        # The reader of v7.3 files makes a vector of a matrix of one row or column.
+        matrix = matrix[:, None]
+    if matrix.ndim != 2 or matrix.dtype.kind not in "buif" or 0 in matrix.shape:
+        raise DataError(
+            f"{place}: {kind} must be a matrix of real numbers, but {name!r} is {_described(value)}"
+        )
+    return matrix.astype(np.float64)
+
+
+def find_name(variables: Mapping[str, Any], keys: tuple[str, ...], place: str) -> str | None:
+    """The name of the first of the keys that the file has, or None.
+
+    A number of one element is passed over: it is a scalar in MATLAB, such as a number named `d`.
+
+    Raises:
+        DataError: two names differ only in case.
     """
     for key in keys:
         names = [
@@ -50,43 +78,8 @@ def find_matrix(
                 f"{place}: {' and '.join(names)} could both be meant; leave one of them in the file"
             )
         if names:
-            value = variables[names[0]]
-            break
-    else:
-        return None
-    described = _described(value)
-    if described is None:
-        matrix = np.asarray(value)
-        # The reader of v7.3 files makes a vector of a matrix of one row or column.
-        matrix = matrix[:, None] if matrix.ndim == 1 else matrix
-        if matrix.ndim == 2 and matrix.dtype.kind in "buif" and 0 not in matrix.shape:
-            return matrix.astype(np.float64)
-        described = f"{matrix.dtype} of shape {matrix.shape}"
-    raise DataError(
-        f"{place}: {kind} must be a matrix of real numbers, but {names[0]!r} is {described}"
-    )
-
-
-def existing_matrix(
-    variables: Mapping[str, Any], keys: tuple[str, ...], kind: str, place: str
-) -> np.ndarray:
-    """The matrix as from `find_matrix`, which must exist.
-
-    Raises:
-        DataError: as `find_matrix`; the file has none of the keys.
-    """
-    matrix = find_matrix(variables, keys, kind, place)
-    if matrix is None:
-        held = [
-            f"{name} {_described(variables[name]) or np.shape(variables[name])}"
-            for name in sorted(variables)
-            if not name.startswith("__")
-        ]
-        raise DataError(
-            f"{place}: no {kind}; they are looked for under {', '.join(keys)} (in any case), "
-            f"the file holds {', '.join(held) or 'nothing'}"
-        )
-    return matrix
+            return names[0]
+    return None
 
 
 def samples_down(
@@ -110,26 +103,22 @@ def samples_down(
     Raises:
         DataError: the matrices have no number of samples in common.
     """
-    for features_turned, labels_turned in product((False, True), repeat=2):
-        turned = (
-            features.T if features_turned else features,
-            labels.T if labels_turned else labels,
-        )
-        as_given = not (features_turned or labels_turned)
-        if len(turned[0]) == len(turned[1]) and (as_given or fits(turned[1])):
-            kinds = ["features"] * features_turned + [kind] * labels_turned
-            if kinds:
-                logger.warning("%s: the samples are the columns of %s", place, " and ".join(kinds))
-            return turned
+    for turn_features, turn_labels in product((False, True), repeat=2):
+        x, y = features.T if turn_features else features, labels.T if turn_labels else labels
+        turned = " and ".join(["features"] * turn_features + [kind] * turn_labels)
+        if len(x) == len(y) and (not turned or fits(y)):
+            if turned:
+                logger.warning("%s: the samples are the columns of %s", place, turned)
+            return x, y
     raise DataError(
         f"{place}: {len(features)} rows of features but {len(labels)} of {kind}; both need one row "
         "per sample"
     )
 
 
-def _described(value: Any) -> str | None:
-    """The kind of a variable that is no matrix; None for a matrix."""
+def _described(value: Any) -> str:
+    """The kind of a variable, or the shape of a matrix."""
     # The reader of v7.3 files makes a list of dicts of a struct array.
-    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+    if isinstance(value, list) and value and isinstance(value[0], dict):
         return "a struct"
-    return OTHER_KINDS.get(type(value))
+    return OTHER_KINDS.get(type(value)) or f"{np.asarray(value).dtype} {np.shape(value)}"

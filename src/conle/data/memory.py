@@ -7,25 +7,21 @@ import psutil
 
 from conle.errors import DataError
 
-BYTES_PER_NUMBER = 8
-GIGABYTE = 1e9
-
 
 def refuse_beyond_memory(what: str, shape: Sequence[int], copies: int = 1) -> None:
-    """Refuse a dense matrix that the free memory cannot hold.
+    """Refuse a dense matrix of eight bytes per number that the free memory cannot hold.
 
     Args:
         what: begins the message.
-        shape: of the matrix, which has eight bytes per number.
-        copies: number of matrices of this shape that exist at once while it is made.
+        shape: of the matrix.
+        copies: number of such matrices that exist at once while it is made.
 
     Raises:
         DataError: names the shape, the memory it takes and the memory that is free.
     """
-    needed = copies * math.prod(shape) * BYTES_PER_NUMBER / GIGABYTE
-    free = psutil.virtual_memory().available / GIGABYTE
+    needed, free = 8 * copies * math.prod(shape), psutil.virtual_memory().available
     if needed > free:
         raise DataError(
             f"{what}, {' x '.join(map(str, shape))}, does not fit into memory: it takes "
-            f"{needed:.3g} GB, and {free:.3g} GB are free"
+            f"{needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
         )

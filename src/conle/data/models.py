@@ -80,25 +80,18 @@ class FittedModel:
         )
         return self.enhancer.transform(encoded, logical_labels[self.labels])
 
-    def unseen_values(self, features: pd.DataFrame) -> dict[str, tuple[list[str], str]]:
-        """Values that the model was not fitted to, by the name of the categorical feature.
-
-        Returns:
-            The values, and the known value that they are taken for, or none.
-        """
+    def unseen_values(self, features: pd.DataFrame) -> dict[str, list[str]]:
+        """Values that the model was not fitted to, by the name of the categorical feature."""
         _, encoding, names = self.encoder.transformers_[1]
-        unseen = {}
-        for place, name in enumerate(names):
-            if name not in features:
-                continue
-            known = encoding[-1].categories_[place]
-            values = sorted(set(features[name].dropna().map(str)) - set(known))
-            # Two values are one column, which is zero for the first one and for unseen ones.
-            dropped = encoding[-1].drop_idx_
-            is_one_column = dropped is not None and dropped[place] is not None
-            if values:
-                unseen[name] = values, repr(known[0]) if is_one_column else "none"
-        return unseen
+        if not len(names):
+            return {}
+        known = dict(zip(names, encoding[-1].categories_, strict=True))
+        unseen = {
+            name: sorted(set(features[name].dropna().map(str)) - set(known[name]))
+            for name in names
+            if name in features
+        }
+        return {name: values for name, values in unseen.items() if values}
 
 
 def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:

@@ -10,8 +10,8 @@ from kedro.io import AbstractDataset, DatasetError
 
 from conle.data.arff_table import names_in_xml, read_arff
 from conle.data.csv_table import read_csv
-from conle.data.mat import BenchmarkMatDataset, refuse_git_lfs
-from conle.data.matrices import FEATURE_KEYS, LOGICAL_LABEL_KEYS, existing_matrix, samples_down
+from conle.data.mat import BenchmarkMatDataset
+from conle.data.matrices import FEATURE_KEYS, LOGICAL_LABEL_KEYS, find_matrix, samples_down
 from conle.data.number_text import read_numbers
 from conle.errors import DataError, RawFileError
 from conle.methods.contract import minus_one_hint
@@ -23,7 +23,6 @@ READABLE = (".csv", ".parquet", ".mat", ".arff")
 LABEL_KEYS = (*LOGICAL_LABEL_KEYS, "labels", "y", "target", "targets")
 LABEL_VALUES = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 SHOWN, LONGEST = 5, 300
-BYTES_OF_A_BEGINNING = 100
 
 MultiLabelTable = tuple[pd.DataFrame, pd.DataFrame]
 
@@ -80,8 +79,6 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         path = self._filepath
         if not path.is_file():
             raise RawFileError(f"{path} is missing")
-        with path.open("rb") as file:
-            refuse_git_lfs(str(path), file.read(BYTES_OF_A_BEGINNING))
         suffix = path.suffix.lower()
         if suffix not in READABLE:
             raise RawFileError(
@@ -239,8 +236,8 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             )
         variables = BenchmarkMatDataset(filepath=place).load()
         features, labels = samples_down(
-            existing_matrix(variables, FEATURE_KEYS, "features", place),
-            existing_matrix(variables, LABEL_KEYS, "labels", place),
+            find_matrix(variables, FEATURE_KEYS, "features", place),
+            find_matrix(variables, LABEL_KEYS, "labels", place),
             "labels",
             place,
         )

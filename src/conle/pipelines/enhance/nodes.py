@@ -171,11 +171,11 @@ def apply_model(
         ParameterError: the method cannot be used with these labels.
     """
     _log_missing(features)
-    for name, (values, taken_for) in model.unseen_values(features).items():
+    for name, values in model.unseen_values(features).items():
         logger.warning(
-            "Feature %s has values that the model was not fitted to, taken for %s: %s",
+            "Feature %s has values that the model was not fitted to, taken for none of its values "
+            "or, if it has two, for the first: %s",
             name,
-            taken_for,
             _shortened(values),
         )
     with failures_as_parameter_errors(model.method):

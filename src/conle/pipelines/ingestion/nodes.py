@@ -13,8 +13,8 @@ from conle.data.matrices import (
     DISTRIBUTION_KEYS,
     FEATURE_KEYS,
     LOGICAL_LABEL_KEYS,
-    existing_matrix,
     find_matrix,
+    find_name,
     samples_down,
 )
 from conle.errors import DataError
@@ -194,7 +194,7 @@ def _source(raw: Mapping[str, Any], dataset: str) -> dict[str, str]:
 def _finite_matrix(
     raw: Mapping[str, Any], keys: tuple[str, ...], kind: str, place: str
 ) -> np.ndarray:
-    matrix = existing_matrix(raw, keys, kind, place)
+    matrix = find_matrix(raw, keys, kind, place)
     _refuse_rows(~np.isfinite(matrix).all(axis=1), place, f"{kind} must be finite")
     return matrix
 
@@ -205,9 +205,9 @@ def _are_distributions(matrix: np.ndarray) -> bool:
 
 def _given_logical_labels(raw: Mapping[str, Any], shape: tuple[int, int], place: str) -> np.ndarray:
     """The file's own logical labels, or a matrix without columns."""
-    given = find_matrix(raw, LOGICAL_LABEL_KEYS, "logical labels", place)
-    if given is None:
+    if find_name(raw, LOGICAL_LABEL_KEYS, place) is None:
         return np.empty((shape[0], 0), dtype=np.int8)
+    given = find_matrix(raw, LOGICAL_LABEL_KEYS, "logical labels", place)
     if given.shape != shape and given.T.shape == shape:
         given = given.T
     if given.shape != shape:

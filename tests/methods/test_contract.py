@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 from short_training import SHORT
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -371,8 +370,6 @@ def with_value(matrix, value):
         (lambda X, L: (X, with_value(L, 0.5)), r"must be 0 or 1, not 0.5 \(row 3, column 2\)"),
         (lambda X, L: (X, with_value(L, -1)), r"must be 0 or 1, not -1 \(row 3, column 2\)$"),
         (lambda X, L: (X, 2 * L - 1), "0 or 1, not -1 .*: they are -1 and 1; write 0 for -1"),
-        (lambda X, L: (csr_array(X), L), "features must be dense, not a sparse matrix of shape"),
-        (lambda X, L: (X, csr_array(L)), "logical_labels must be dense"),
         (lambda X, L: (np.ma.masked_less(X, -1), L), r"features has \d+ masked values"),
         (lambda X, L: (X + 1j, L), "features must be a matrix of real numbers: .* complex128"),
         (lambda X, L: ([["a"] * 5] * 60, L), "features must be a matrix of real numbers"),

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from cells_for_tests import cell_of
 from kedro.io.core import Version
+from scipy.sparse import csr_array
 from short_training import SHORT
 
 from conle.data.models import FittedModelDataset
@@ -227,6 +228,16 @@ def test_folders_that_are_no_models(tmp_path):
         (tmp_path / "model" / name).write_text("{")
     with pytest.raises(RawFileError, match="cannot be read as a fitted model"):
         dataset.load()
+
+
+@pytest.mark.parametrize("method", ["conle", "km"])
+def test_methods_name_the_size_of_a_sparse_matrix(samples, method):
+    features, labels = samples
+    enhancer = METHODS[method].enhancer_class()
+    with pytest.raises(ValueError, match=r"features must be dense, .* shape \(60, 5\)"):
+        enhancer.fit(csr_array(features), labels)
+    with pytest.raises(ValueError, match=r"logical_labels must be dense, .* shape \(60, 4\)"):
+        enhancer.fit(features, csr_array(labels))
 
 
 def test_transductive_methods_leave_no_model(table):

@@ -1,11 +1,12 @@
 """Arrays of real numbers from what users pass, without a silent loss."""
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 
-def real_array(values: ArrayLike, name: str) -> np.ndarray:
+def real_array(values: Any, name: str) -> np.ndarray:
     """Convert to float64; refuse what NumPy would convert by dropping a part of it.
 
     Args:

@@ -356,6 +356,13 @@ def with_value(matrix, value):
     return matrix
 
 
+def test_names_of_rows_are_shown_as_they_are(name, samples):
+    X, L = (pd.DataFrame(matrix).set_axis(np.arange(60) * 3) for matrix in samples)
+    L = L.rename(index={9: -1})
+    with pytest.raises(ValueError, match=r"row 3 is 9 in one and -1 in the other"):
+        make(name).fit(X, L)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

@@ -29,12 +29,12 @@ def real_array(values: Any, name: str) -> np.ndarray:
         raise ValueError(
             f"{name} has {values.mask.sum()} masked values: fill them, or leave out their rows"
         )
-    is_table = hasattr(values, "dtypes")
+    is_pandas = hasattr(values, "iloc")
     try:
-        for dtype in np.ravel(values.dtypes) if is_table else [np.asarray(values).dtype]:
+        for dtype in np.ravel(values.dtypes) if is_pandas else [np.asarray(values).dtype]:
             if dtype.kind in "cmM":
                 raise TypeError(f"a value is {dtype}")
-        if is_table:
+        if is_pandas:
             return values.to_numpy(np.float64, na_value=np.nan)
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

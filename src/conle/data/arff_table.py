@@ -33,10 +33,11 @@ def read_arff(path: Path) -> tuple[pd.DataFrame, list[str] | None]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise RawFileError(f"{path} {NOT_UTF_8}") from None
-    for name, kind in UNREAD.findall(text):
+    unread = UNREAD.search(text)
+    if unread is not None:
         raise RawFileError(
-            f"{path}: attribute {name} has the type {kind}, which is not read: declare it as "
-            "string or numeric, or leave it out"
+            f"{path}: attribute {unread[1]} has the type {unread[2]}, which is not read: declare "
+            "it as string or numeric, or leave it out"
         )
     sparse = SPARSE.search(text) is not None
     try:

@@ -2,6 +2,7 @@ import atexit
 import errno
 import gc
 import platform
+from pathlib import Path
 from types import SimpleNamespace
 
 import click
@@ -100,7 +101,17 @@ def test_all_options_of_kedro_are_there():
     [
         ([], {}, False),
         (["--datasets=One,Two"], {"datasets": "One+Two"}, False),
-        (["--input=my.csv"], {"input": "my.csv"}, False),
+        # Paths are relative to the working folder, addresses are not.
+        (
+            ["--input=my.csv", "--params=model=../m,labels_xml=/a.xml,raw_dir=s3://b/raw"],
+            {
+                "input": (Path.cwd() / "my.csv").as_posix(),
+                "model": (Path.cwd() / "../m").as_posix(),
+                "labels_xml": "/a.xml",
+                "raw_dir": "s3://b/raw",
+            },
+            False,
+        ),
         (["--resume"], {}, True),
         # The parameters of a resumed run are those of the run that it resumes.
         (["--params=resume=true,seed=3"], {"seed": 3}, True),

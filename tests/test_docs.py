@@ -26,7 +26,9 @@ def examples_of(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_examples_run(page):
+def test_python_examples_run(page, tmp_path, monkeypatch):
+    (tmp_path / "data" / "01_raw").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
     for example in examples_of(page):
         names = {}
         exec(compile(example, page, "exec"), names)
@@ -42,6 +44,16 @@ def test_what_examples_print_is_what_they_say(capsys):
     (example,) = examples_of("docs/own-data.md")
     exec(compile(example, "docs/own-data.md", "exec"), {})
     assert capsys.readouterr().out.strip() == re.findall(r"print\(.*\)  # (.*)", example)[0]
+
+
+def test_a_dataset_is_found_where_the_example_saves_it(project, monkeypatch):
+    page = text_of("docs/new-dataset.md")
+    monkeypatch.chdir(project.folder)
+    (example,) = examples_of("docs/new-dataset.md")
+    exec(compile(example, "docs/new-dataset.md", "exec"), {})
+    (name,) = re.findall(r"kedro run --datasets (\w+)", page)
+    run = project.kedro("run", "--pipelines=ingestion", "--datasets", name)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("page", PAGES)

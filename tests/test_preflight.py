@@ -81,7 +81,9 @@ def test_missing_inputs(tmp_path):
         return found.value.message
 
     message = refused("SJAFE.raw", RawFileError, raw_dir="raw")
-    assert message.startswith("These raw files are missing:\n  raw/SJAFE.mat\n")
+    assert message.startswith(
+        f"These raw files are missing:\n  {tmp_path.as_posix()}/raw/SJAFE.mat\n"
+    )
     assert "SJAFE is no dataset of the paper; did you mean 'SJAFFE'?" in message
     assert refused("enhance.input", RawFileError, input="my.csv") == "my.csv is missing"
     assert "No table is given: --input FILE" in refused("enhance.input", RawFileError)

@@ -524,7 +524,7 @@ def test_what_is_read_from_the_command_line_alone_is_refused_in_a_file(project):
     # The folder of raw files has a place of its own.
     (local / "globals.yml").write_text("raw_dir: elsewhere\n")
     run = project.kedro(*command)
-    assert "missing:\n  elsewhere/SJAFFE.mat" in run.stderr
+    assert f"missing:\n  {project.folder.as_posix()}/elsewhere/SJAFFE.mat" in run.stderr
 
 
 def test_bad_data_ends_in_one_message_and_no_open_run(project):

@@ -35,6 +35,8 @@ DISK_ERRORS = (
     errno.EISDIR,
     errno.EEXIST,
 )
+# Parameters that name a file or a folder.
+PATHS = ("input", "model", "labels_xml", "raw_dir")
 OPTIONS = (
     click.Option(
         ["--datasets"],
@@ -86,6 +88,11 @@ def run_command(
         parameters["datasets"] = "+".join(datasets.split(","))
     if input_file is not None:
         parameters["input"] = input_file
+    # Kedro takes a relative path from the project; a person types it from the working folder.
+    for name in PATHS:
+        path = parameters.get(name)
+        if isinstance(path, str) and "://" not in path:
+            parameters[name] = Path(path).expanduser().absolute().as_posix()
     # A parameter of the command alone: a resumed run has the parameters of the run it resumes.
     resume = resume or parameters.pop("resume", False)
     if options["pipeline"] is not None and not options["pipelines"]:

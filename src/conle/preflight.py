@@ -42,9 +42,9 @@ PUBLISHED_FILES = (
 )
 SECONDS_FOR_AN_ANSWER = 10
 # Parameters that only the catalog reads.
-LABEL_COLUMNS = ("labels", "labels_prefix", "labels_last", "labels_xml")
+COLUMNS = ("labels", "labels_prefix", "labels_last", "labels_xml", "index")
 # The catalog reads these, and `raw_dir`, from the command line alone.
-OF_THE_COMMAND_LINE = ("input", *LABEL_COLUMNS, "model")
+OF_THE_COMMAND_LINE = ("input", *COLUMNS, "model")
 # Options of `kedro run` that choose nodes, and the arguments of `Pipeline.filter` that they set.
 SELECTION = {
     "tags": "tags",
@@ -109,11 +109,11 @@ class Preflight:
         for node in pipeline.nodes:
             if has_cell(node):
                 node.func.cell.make_enhancer()
-        self._refuse_missing(pipeline, catalog)
+        project = Path(run_params["project_path"])
+        self._refuse_missing(pipeline, catalog, project)
         # An object store shows only complete objects.
         if "://" not in self._artifacts:
             remove_partial(Path(self._artifacts).rglob(PARTIAL))
-        project = Path(run_params["project_path"])
         remove_partial([*(project / "data").rglob(PARTIAL), *project.glob(PARTIAL)])
         use_threads(self._parameters["threads"])
 
@@ -127,7 +127,7 @@ class Preflight:
                     f"repeats ({repeats})"
                 )
 
-    def _refuse_missing(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+    def _refuse_missing(self, pipeline: Pipeline, catalog: CatalogProtocol, project: Path) -> None:
         required = {
             name
             for name in pipeline.inputs()
@@ -139,7 +139,10 @@ class Preflight:
         ]
         raw = [name.removesuffix(".raw") for name in missing if name.endswith(".raw")]
         if raw:
-            raise RawFileError(missing_raw_files(raw, self._parameters["raw_dir"]))
+            folder = self._parameters["raw_dir"]
+            if "://" not in folder:
+                folder = (project / folder).as_posix()
+            raise RawFileError(missing_raw_files(raw, folder))
         if "enhance.input" in missing:
             raise RawFileError(missing_input(self._parameters["input"]))
         if "enhance.fitted_model" in missing:
@@ -241,7 +244,7 @@ def refuse_unknown(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> 
     )["parameters"]
     own = {
         *RunOptions.model_fields,
-        *LABEL_COLUMNS,
+        *COLUMNS,
         *(method.parameters for method in METHODS.values()),
     }
     for name in parameters:

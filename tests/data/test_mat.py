@@ -1,3 +1,4 @@
+import h5py
 import numpy as np
 import pytest
 import scipy.sparse
@@ -74,6 +75,20 @@ def test_damaged_matlab_7_3_file(tmp_path):
             dataset.load()
     write_hdf5(path)
     with pytest.raises(RawFileError, match="there are no variables in it"):
+        dataset.load()
+
+
+def test_other_kinds_of_files_are_called_what_they_are(tmp_path):
+    path = tmp_path / "toy.mat"
+    dataset = BenchmarkMatDataset(filepath=str(path))
+    with h5py.File(path, "w") as file:
+        file["features"], file["labels"] = np.eye(3), np.eye(3)
+    with pytest.raises(
+        RawFileError, match=r"toy.mat: this is an HDF5 file without MATLAB's attributes"
+    ):
+        dataset.load()
+    savemat(path, {"features": np.eye(3)}, format="4")
+    with pytest.raises(RawFileError, match=r"toy.mat: this begins as a MATLAB v4 file does"):
         dataset.load()
 
 

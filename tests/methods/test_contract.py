@@ -356,6 +356,13 @@ def with_value(matrix, value):
     return matrix
 
 
+def test_names_of_rows_are_shown_as_they_are(name, samples):
+    X, L = (pd.DataFrame(matrix).set_axis(np.arange(60) * 3) for matrix in samples)
+    L = L.rename(index={9: -1})
+    with pytest.raises(ValueError, match=r"row 3 is 9 in one and -1 in the other"):
+        make(name).fit(X, L)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -368,9 +375,12 @@ def with_value(matrix, value):
         (lambda X, L: (with_value(X, -1e200), L), r"within 1e\+100 of 0, not be -1e\+200 \(row 3"),
         (lambda X, L: (X, with_value(L, np.nan)), "logical_labels must be finite"),
         (lambda X, L: (X, with_value(L, 0.5)), r"must be 0 or 1, not 0.5 \(row 3, column 2\)"),
-        (lambda X, L: (X, with_value(L, -1)), "must be 0 or 1, not -1"),
-        (lambda X, L: ([["a"] * 5] * 60, L), "features must be a matrix of numbers"),
-        (lambda X, L: ([[1.0], [1.0, 2.0]], L), "features must be a matrix of numbers"),
+        (lambda X, L: (X, with_value(L, -1)), r"must be 0 or 1, not -1 \(row 3, column 2\)$"),
+        (lambda X, L: (X, 2 * L - 1), "0 or 1, not -1 .*: they are -1 and 1; write 0 for -1"),
+        (lambda X, L: (np.ma.masked_less(X, -1), L), r"features has \d+ masked values"),
+        (lambda X, L: (X + 1j, L), "features must be a matrix of real numbers: .* complex128"),
+        (lambda X, L: ([["a"] * 5] * 60, L), "features must be a matrix of real numbers"),
+        (lambda X, L: ([[1.0], [1.0, 2.0]], L), "features must be a matrix of real numbers"),
     ],
 )
 def test_bad_input_ends_in_a_clear_message(name, samples, spoil, message):

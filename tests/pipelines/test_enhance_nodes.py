@@ -1,11 +1,13 @@
 import logging
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from cells_for_tests import cell_of
 from kedro.io.core import Version
+from scipy.sparse import csr_array
 from short_training import SHORT
 
 from conle.data.models import FittedModelDataset
@@ -58,7 +60,7 @@ def test_features_of_any_kind(table, caplog):
     assert encoded[5, names.index(f"others__town_{common}")] == 1
     assert (encoded[:, 3:].sum(axis=1) == 1).all()
     assert "Imputed missing values of 3 features: age (1), count (1), town (1)" in caplog.text
-    assert "One-hot encoded 1 features: town" in caplog.text
+    assert "One-hot encoded 1 features (columns): town (3)" in caplog.text
 
 
 def test_a_column_without_any_value_is_kept():
@@ -77,12 +79,84 @@ def test_decimals_and_very_large_whole_numbers_are_numbers(caplog):
         }
     )
     encoded, _ = encode_features(features)
-    # Text is categorical, even if it looks like a number: three codes and two kinds.
-    assert encoded.shape == (3, 2 + 3 + 2)
+    # Text is categorical, even if it looks like a number: three codes, and one column of two kinds.
+    assert encoded.shape == (3, 2 + 3 + 1)
     np.testing.assert_array_equal(encoded[:, :2], [[1.5, 1e30], [2.25, 2], [3, 3]])
     assert "Another value in every row" in caplog.text
     assert "code" in caplog.text
     assert "kind" not in caplog.text.partition("Another value")[2]
+
+
+def test_two_values_are_one_column():
+    features = pd.DataFrame({"smokes": ["no", "yes", None, "yes"], "ill": ["1", "0", "0", "0"]})
+    encoded, encoder = encode_features(features)
+    np.testing.assert_array_equal(encoded, [[0, 1], [1, 0], [1, 0], [1, 0]])
+    assert list(encoder.get_feature_names_out()) == ["others__smokes_yes", "others__ill_1"]
+
+
+def test_words_for_a_missing_value_are_kept_in_text():
+    features = pd.DataFrame({"town": ["NA", "None", "nan", "Ulm", "Ulm", None]})
+    encoded, encoder = encode_features(features)
+    names = [f"others__town_{name}" for name in ("NA", "None", "Ulm", "nan")]
+    assert list(encoder.get_feature_names_out()) == names
+    np.testing.assert_array_equal(encoded.argmax(axis=1), [0, 1, 3, 2, 2, 2])
+
+
+@pytest.mark.parametrize(("values", "rows"), [(40_000, 40_000), (51, 254), (9_000, 40_000)])
+def test_text_with_few_rows_for_each_of_many_values_is_refused(values, rows):
+    features = pd.DataFrame({"age": np.arange(rows), "id": np.arange(rows) % values})
+    features["id"] = features["id"].map("p{}".format)
+    message = (
+        f"feature 'id' is text with {values} different values in {rows} rows; each value would be "
+        'a column: leave the feature out, or let it name the rows by --params "index=id"'
+    )
+    with pytest.raises(DataError, match=message):
+        encode_features(features)
+
+
+@pytest.mark.parametrize(("values", "rows"), [(50, 50), (51, 255)])
+def test_text_with_enough_rows_for_each_value_is_encoded(values, rows):
+    features = pd.DataFrame({"town": [f"t{row % values}" for row in range(rows)]})
+    encoded, _ = encode_features(features)
+    assert encoded.shape == (rows, values)
+
+
+def test_memory_is_known_before_it_is_taken(table, monkeypatch):
+    features, labels = table
+    encoded, encoder = encode_features(features)
+    _, model = fit_and_enhance(encoded, encoder, labels, cell=cell_of("uniform"))
+    # Two tables of 60 rows, three numbers and three towns.
+    for free, fits in ((2 * 60 * 6 * 8, True), (2 * 60 * 6 * 8 - 1, False)):
+        monkeypatch.setattr(
+            "psutil.virtual_memory", lambda free=free: SimpleNamespace(available=free)
+        )
+        for encode in (
+            lambda: encode_features(features),
+            lambda: model.enhance(features, labels),
+        ):
+            if fits:
+                encode()
+                continue
+            with pytest.raises(DataError, match=r"encoded features.*, 60 x 6, does not fit into"):
+                encode()
+    with pytest.raises(DataError, match=r"columns of text and their widths: town \(3\)"):
+        encode_features(features)
+
+
+def test_unseen_values_of_a_column_of_two_values(table, caplog):
+    features, labels = table
+    features["smokes"] = np.where(features["member"], "yes", "no")
+    encoded, encoder = encode_features(features)
+    _, model = fit_and_enhance(encoded, encoder, labels, cell=cell_of("uniform"))
+    few = features[:3].assign(smokes="maybe")
+    apply_model(model, few, labels[:3])
+    assert (
+        "Feature smokes has values that the model was not fitted to, taken for none of its values "
+        "or, if it has two, for the first: maybe"
+    ) in caplog.text
+    np.testing.assert_array_equal(
+        model.encoder.transform(few)[:, -1], model.encoder.transform(few.assign(smokes="no"))[:, -1]
+    )
 
 
 def test_infinity_is_named(table):
@@ -123,9 +197,8 @@ def test_a_fitted_model_is_the_same_from_its_folder(table, tmp_path, caplog, met
     )
     few["town"] = "Rom"
     assert np.isfinite(apply_model(loaded, few, labels.iloc[:9]).to_numpy()).all()
-    assert "Feature town has values that the model was not fitted to, taken for none: Rom" in (
-        caplog.text
-    )
+    assert "Feature town has values that the model was not fitted to" in caplog.text
+    assert "for the first: Rom" in caplog.text
     with pytest.raises(DataError, match="features that are not here: count, member"):
         apply_model(loaded, features[["age", "town"]], labels)
     with pytest.raises(DataError, match="labels that are not here: sea"):
@@ -155,6 +228,16 @@ def test_folders_that_are_no_models(tmp_path):
         (tmp_path / "model" / name).write_text("{")
     with pytest.raises(RawFileError, match="cannot be read as a fitted model"):
         dataset.load()
+
+
+@pytest.mark.parametrize("method", ["conle", "km"])
+def test_methods_name_the_size_of_a_sparse_matrix(samples, method):
+    features, labels = samples
+    enhancer = METHODS[method].enhancer_class()
+    with pytest.raises(ValueError, match=r"features must be dense, .* shape \(60, 5\)"):
+        enhancer.fit(csr_array(features), labels)
+    with pytest.raises(ValueError, match=r"logical_labels must be dense, .* shape \(60, 4\)"):
+        enhancer.fit(features, csr_array(labels))
 
 
 def test_transductive_methods_leave_no_model(table):

@@ -78,6 +78,19 @@ def test_rows_within_1e_9_are_left_as_they_are():
     np.testing.assert_allclose(distributions.iloc[1], nearly[1] / nearly[1].sum(), rtol=1e-15)
 
 
+def test_degrees_with_three_decimals(caplog):
+    """Rows of .999 and of 1.001, in every order of their degrees, are divided by their sum."""
+    below = np.array([[0.333, 0.333, 0.333], [0.999, 0, 0], [0.1, 0.2, 0.699], [0.699, 0.2, 0.1]])
+    above = np.array([[0.334, 0.334, 0.333], [1.001, 0, 0], [0.1, 0.2, 0.701], [0.701, 0.2, 0.1]])
+    for rows, total in ((below, 0.999), (above, 1.001)):
+        _, distributions, *_ = ingested(raw(labels=rows))
+        np.testing.assert_allclose(distributions, rows / total, rtol=1e-14)
+        assert "Toy (Toy.mat): 4 rows sum to 1 only within 0.001, and are divided" in caplog.text
+        caplog.clear()
+    ingested(raw())
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
@@ -88,7 +101,7 @@ def test_rows_within_1e_9_are_left_as_they_are():
         (raw(FEATURES[None]), r"features must be a matrix of real numbers, .* \(1, 4, 3\)"),
         (raw(FEATURES[:0], DISTRIBUTIONS[:0]), "features must be a matrix"),
         (raw(FEATURES + 1j), "complex128"),
-        (raw(np.array([["a"]] * 4)), "real numbers, not <U1"),
+        (raw(np.array([["a"]] * 4)), "real numbers, but 'features' is <U1"),
         (raw(np.where(FEATURES == 7, np.nan, FEATURES)), r"features must be finite; rows .* 2$"),
         (raw(labels=DISTRIBUTIONS * 1.01), r"must sum to 1; rows \(from 0\) 0 \(sum 1.01\), 1 \("),
         (raw(labels=DISTRIBUTIONS * 0), r"0 \(sum 0\)"),
@@ -99,6 +112,10 @@ def test_rows_within_1e_9_are_left_as_they_are():
         (raw(np.zeros((9, 2)), np.ones((9, 2))), r"3 \(sum 2\), 4 \(sum 2\) and 4 more"),
         (raw(Labels=DISTRIBUTIONS), "labels and Labels could both be meant"),
         (raw(L=np.ones((4, 2))), r"logical labels have the shape \(4, 2\)"),
+        (raw({}), "features must be a matrix of real numbers, but 'features' is a struct"),
+        (raw(labels=[]), "label distributions must be .*, but 'labels' is a cell array"),
+        (raw(labels=DISTRIBUTIONS * 1.00102), r"must sum to 1; rows \(from 0\) 0 \(sum 1.00102\)"),
+        (raw(L=np.sign(DISTRIBUTIONS - 0.35)), "must be 0 or 1: they are -1 and 1; write 0 for -1"),
         (raw(L=np.full((4, 3), 2)), "logical labels must be 0 or 1; rows"),
     ],
 )

@@ -6,6 +6,8 @@ Source: Xu, Liu, Geng, "Label enhancement for label distribution learning", TKDE
 import numpy as np
 from jaxtyping import Float, Int8
 
+from conle.core.arrays import real_array
+
 
 def binarise(
     label_distributions: Float[np.ndarray, "samples labels"], threshold: float = 0.5
@@ -23,11 +25,11 @@ def binarise(
         Logical labels, 1 where relevant and 0 elsewhere; every row has a relevant label.
 
     Raises:
-        ValueError: T is not between 0 and 1.
+        ValueError: T is not between 0 and 1, or a value is no real number.
     """
     if not 0 < threshold < 1:
         raise ValueError(f"threshold must lie between 0 and 1, not {threshold}")
-    distributions = np.asarray(label_distributions, dtype=np.float64)
+    distributions = real_array(label_distributions, "label_distributions")
     order = np.argsort(-distributions, axis=1, kind="stable")
     mass = np.take_along_axis(distributions, order, axis=1).cumsum(axis=1)
     # A label is relevant while the mass before it has not exceeded T yet.

@@ -16,6 +16,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
+from conle.core.arrays import real_array
+
 Distributions = Float[np.ndarray, "samples labels"]
 PerSample = Float[np.ndarray, " samples"]
 
@@ -103,10 +105,9 @@ def score(true: ArrayLike, recovered: ArrayLike) -> dict[str, float]:
         The value of each measure of `MEASURES`, by name.
 
     Raises:
-        ValueError: the shapes differ, there are no samples, or a value is not finite.
+        ValueError: the shapes differ, there are no samples, or a value is no finite real number.
     """
-    true = np.asarray(true, dtype=np.float64)
-    recovered = np.asarray(recovered, dtype=np.float64)
+    true, recovered = real_array(true, "true"), real_array(recovered, "recovered")
     if true.ndim != 2 or true.shape != recovered.shape or 0 in true.shape:
         raise ValueError(
             "true and recovered must be two arrays of one shape (samples, labels), "

@@ -2,23 +2,17 @@
 
 import hashlib
 import io
-import math
 from typing import Any
 
 import numpy as np
-import psutil
 import scipy.sparse
 from kedro.io.core import get_filepath_str
 from kedro_datasets.matlab import MatlabDataset
 
 from conle.data.atomic import Atomic
 from conle.data.matlab_v5 import load_v5
-from conle.errors import RawFileError
-
-# Names of the matrices in the field's files, in any case; the first that a file has is taken.
-FEATURE_KEYS = ("features", "feature", "x", "data")
-DISTRIBUTION_KEYS = ("labels", "labeldistribution", "label_distribution", "d")
-LOGICAL_LABEL_KEYS = ("logicallabel", "logical_label", "logical_labels", "l")
+from conle.data.memory import refuse_beyond_memory
+from conle.errors import DataError, RawFileError
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # MATLAB puts a block of its own before the HDF5 content of a v7.3 file.
@@ -40,7 +34,8 @@ class BenchmarkMatDataset(Atomic, MatlabDataset):
         """Read the file.
 
         Raises:
-            RawFileError: the file is missing, or is not a readable MATLAB file.
+            RawFileError: the file is missing, or is not a readable MATLAB file; a sparse matrix
+                would not fit into memory as an array.
         """
         path = get_filepath_str(self._get_load_path(), self._protocol)
         try:
@@ -58,6 +53,8 @@ class BenchmarkMatDataset(Atomic, MatlabDataset):
             for name, value in variables.items():
                 if scipy.sparse.issparse(value):
                     variables[name] = _dense(name, value)
+        except DataError as error:
+            raise RawFileError(f"{path}: {error.message}") from None
         # On damaged files the readers raise anything from zlib.error to MemoryError.
         except Exception as error:
             raise RawFileError(
@@ -87,7 +84,8 @@ def _dense(name: str, matrix: Any) -> np.ndarray:
     The indices are checked first, because SciPy does not check them.
 
     Raises:
-        ValueError: the indices are damaged, or the array would not fit into memory.
+        ValueError: the indices are damaged.
+        DataError: the array would not fit into memory.
     """
     starts, rows = matrix.indptr, matrix.indices
     if (
@@ -97,10 +95,7 @@ def _dense(name: str, matrix: Any) -> np.ndarray:
         or ((rows < 0) | (rows >= matrix.shape[0])).any()
     ):
         raise ValueError(f"the indices of the sparse matrix {name!r} are damaged")
-    if math.prod(matrix.shape) * matrix.dtype.itemsize > psutil.virtual_memory().available:
-        raise ValueError(
-            f"{name!r}, {' x '.join(map(str, matrix.shape))}, does not fit into memory"
-        )
+    refuse_beyond_memory(repr(name), matrix.shape)
     return matrix.toarray()
 
 
@@ -110,6 +105,11 @@ def _read_hdf5(content: bytes) -> dict[str, Any]:
     variables = mat73.loadmat(io.BytesIO(content), verbose=False)
     if not variables:
         raise ValueError("there are no variables in it")
+    if all(value is None for value in variables.values()):
+        raise DataError(
+            "this is an HDF5 file without MATLAB's attributes, as h5py writes it, not a MATLAB "
+            "file: write the matrices by scipy.io.savemat"
+        )
     if not all(isinstance(name, str) for name in variables):
         raise ValueError("the name of a variable is no text")
     return variables

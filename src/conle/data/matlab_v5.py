@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import psutil
+
+from conle.errors import DataError
 
 HEADER_BYTES, TAG_BYTES = 128, 8
 # Types of elements in a file.
@@ -24,6 +25,8 @@ INT8, UINT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 2, 5, 6, 14, 15
 NUMBERS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
 # Classes of matrices: sparse, numeric (double to uint64), and objects.
 SPARSE, NUMERIC, OPAQUE = 5, range(6, 16), 17
+# What stands for a variable without numbers, by its class; None stands for other objects.
+STAND_INS = {1: list, 2: dict, 4: str}
 IS_COMPLEX = 0x800
 
 Element = tuple[int, bytes]
@@ -36,18 +39,24 @@ def load_v5(content: bytes) -> dict[str, Any]:
         content: all bytes of the file.
 
     Returns:
-        Matrices by name. A variable without numbers (cells, text, structures) is an empty array of
-        objects.
+        Matrices by name. An empty list stands for a cell array, an empty dict for a struct, an
+        empty text for a text and None for another object.
 
     Raises:
+        DataError: it is a MATLAB v4 file.
         ValueError: the file is damaged, or is not a MATLAB v5 file.
     """
     from scipy.io import loadmat
 
     order = {b"IM": "<", b"MI": ">"}.get(content[126:HEADER_BYTES])
     if order is None:
+        # A v4 file begins with a small number, the others with text.
+        if b"\0" in content[:4]:
+            raise DataError(
+                "this begins as a MATLAB v4 file does, which is not read: save it again by save -v7"
+            )
         raise ValueError("it does not begin as a MATLAB file does")
-    numeric, others = set(), set()
+    numeric, others = set(), {}
     for kind, data in _elements(content[HEADER_BYTES:], order, padded=False):
         if kind == COMPRESSED:
             # A few bytes may decompress to more than fits into memory.
@@ -59,16 +68,18 @@ def load_v5(content: bytes) -> dict[str, Any]:
             kind, data = inner[0]
         if kind != MATRIX:
             raise ValueError(f"it has an element of type {kind}, not a variable")
-        name, is_numeric = _checked_variable(list(_elements(data, order)), order)
-        if name in numeric | others:
+        name, matrix_class = _checked_variable(list(_elements(data, order)), order)
+        if name in numeric or name in others:
             raise ValueError(f"it has two variables {name!r}")
-        if name:
-            (numeric if is_numeric else others).add(name)
+        if name and matrix_class in (SPARSE, *NUMERIC):
+            numeric.add(name)
+        elif name:
+            others[name] = STAND_INS.get(matrix_class, lambda: None)()
     variables = {}
     if numeric:
         read = loadmat(io.BytesIO(content), variable_names=sorted(numeric))
         variables = {name: read[name] for name in sorted(numeric)}
-    return variables | {name: np.empty((0, 0), dtype=object) for name in sorted(others)}
+    return variables | others
 
 
 def _elements(data: bytes, order: str, padded: bool = True) -> Iterator[Element]:
@@ -97,8 +108,8 @@ def _elements(data: bytes, order: str, padded: bool = True) -> Iterator[Element]
         position = end
 
 
-def _checked_variable(elements: list[Element], order: str) -> tuple[str, bool]:
-    """Check a variable; return its name, and whether it is a matrix of numbers.
+def _checked_variable(elements: list[Element], order: str) -> tuple[str, int]:
+    """Check a variable; return its name and its class.
 
     Raises:
         ValueError: the elements are not those of a variable.
@@ -121,7 +132,7 @@ def _checked_variable(elements: list[Element], order: str) -> tuple[str, bool]:
     named = name.decode("ascii")
     if not named:
         # MATLAB keeps internal data of objects in a variable without a name.
-        return named, False
+        return named, matrix_class
     held = elements[3:]
     if matrix_class == SPARSE:
         rows, columns = held[:2] if len(held) == 2 + parts else (None, None)
@@ -135,11 +146,11 @@ def _checked_variable(elements: list[Element], order: str) -> tuple[str, bool]:
     elif matrix_class in NUMERIC:
         counts = [math.prod(shape)] * parts
     else:
-        return named, False
+        return named, matrix_class
     sizes = [NUMBERS.get(kind, 0) * count for (kind, _), count in zip(held, counts, strict=False)]
     if len(held) != parts or any(
         kind not in NUMBERS or len(data) < size
         for (kind, data), size in zip(held, sizes, strict=True)
     ):
         raise ValueError(f"the variable {named!r} is damaged")
-    return named, True
+    return named, matrix_class

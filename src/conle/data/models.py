@@ -19,6 +19,7 @@ from sklearn.base import TransformerMixin
 
 from conle import kedro_internals
 from conle.data.atomic import partial_name
+from conle.data.memory import refuse_beyond_memory
 from conle.errors import DataError, RawFileError
 from conle.methods.contract import LARGEST_FEATURE, InductiveEnhancer
 from conle.methods.registry import make_enhancer
@@ -55,7 +56,8 @@ class FittedModel:
             Distributions with the index of the logical labels, one column per label.
 
         Raises:
-            DataError: a column is missing, or has text where there were numbers.
+            DataError: a column is missing, or has text where there were numbers; or the encoded
+                features would not fit into memory.
         """
         for kind, wanted, given in (
             ("features", list(self.encoder.feature_names_in_), features.columns),
@@ -66,6 +68,12 @@ class FittedModel:
                 raise DataError(
                     f"the model was fitted with {kind} that are not here: {', '.join(absent)}"
                 )
+        refuse_beyond_memory(
+            "the table of encoded features",
+            (len(features), self.enhancer.n_features_in_),
+            # The encoder joins its parts to a second one.
+            copies=2,
+        )
         numbers = self.encoder.transformers_[0][2]
         encoded = self.encoder.transform(
             encodable(features[list(self.encoder.feature_names_in_)], numbers)
@@ -96,7 +104,7 @@ def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
     Raises:
         DataError: a column of numbers has text, infinity or too large a number in it.
     """
-    columns = {}
+    columns, numbers = {}, set(numbers)
     for name, column in features.items():
         if name not in numbers:
             columns[name] = (

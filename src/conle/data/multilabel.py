@@ -1,28 +1,28 @@
 """Multi-label tables in the usual formats: features of any kind, labels of 0 and 1."""
 
-import re
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from kedro.io import AbstractDataset, DatasetError
 
-from conle.data.mat import (
-    FEATURE_KEYS,
-    LOGICAL_LABEL_KEYS,
-    BenchmarkMatDataset,
-)
-from conle.errors import RawFileError
+from conle.data.arff_table import names_in_xml, read_arff
+from conle.data.csv_table import read_csv
+from conle.data.mat import BenchmarkMatDataset
+from conle.data.matrices import FEATURE_KEYS, LOGICAL_LABEL_KEYS, find_matrix, samples_down
+from conle.data.number_text import read_numbers
+from conle.errors import DataError, RawFileError
+from conle.methods.contract import minus_one_hint
+
+logger = logging.getLogger(__name__)
 
 READABLE = (".csv", ".parquet", ".mat", ".arff")
 # Names of the labels in a MATLAB file; `labels` comes later because it may hold distributions.
-LABEL_KEYS = (*LOGICAL_LABEL_KEYS, "labels", "y", "target")
-# The name of a MEKA relation has the number of labels; they come first, or last if it is negative.
-MEKA_COUNT = re.compile(r"-C\s+(-?\d+)")
+LABEL_KEYS = (*LOGICAL_LABEL_KEYS, "labels", "y", "target", "targets")
 LABEL_VALUES = {"0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
-SHOWN = 5
+SHOWN, LONGEST = 5, 300
 
 MultiLabelTable = tuple[pd.DataFrame, pd.DataFrame]
 
@@ -40,6 +40,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         labels_prefix: prefix of the names of the label columns.
         labels_last: number of label columns, which come last.
         labels_xml: Mulan's XML file with the names of the labels.
+        index: name of the column that names the rows, which is no feature.
         metadata: Kedro-Viz reads it.
     """
 
@@ -50,6 +51,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         labels_prefix: str | None = None,
         labels_last: int | None = None,
         labels_xml: str | None = None,
+        index: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
         self._filepath = Path(filepath)
@@ -59,6 +61,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             "labels_last": labels_last,
             "labels_xml": labels_xml,
         }
+        self._index = index
         self.metadata = metadata
 
     def load(self) -> MultiLabelTable:
@@ -66,11 +69,12 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
 
         Returns:
             Features, as they are in the file, and logical labels (int8, 0 or 1). Both have the
-            index of the file, if it has one.
+            index, if there is one.
 
         Raises:
             RawFileError: the file is missing or cannot be read in the format of its suffix; it is
-                unclear which columns are labels; a label is neither 0 nor 1; a name occurs twice.
+                unclear which columns are labels; a label is neither 0 nor 1; a name occurs twice; a
+                column holds several values per row; a matrix does not fit into memory.
         """
         path = self._filepath
         if not path.is_file():
@@ -84,25 +88,29 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             if suffix == ".mat":
                 return self._from_mat()
             if suffix == ".csv":
-                table, declared = _read_csv(path), None
+                table, declared = read_csv(path), None
             elif suffix == ".parquet":
-                table, declared = pd.read_parquet(path), None
+                table, declared = _read_parquet(path), None
             else:
-                table, declared = self._read_arff()
+                table, declared = read_arff(path)
         except RawFileError:
             raise
+        except DataError as error:
+            raise RawFileError(error.message) from None
         # Each reader raises other errors for a damaged file.
         except Exception as error:
             raise RawFileError(
                 f"{path} cannot be read as {suffix}: it is damaged, cut off or something else "
-                f"({type(error).__name__}: {error})"
+                f"({type(error).__name__}: {str(error)[:LONGEST]})"
             ) from error
-        table.columns = table.columns.astype(str)
-        _refuse_repeated(path, table.columns)
+        table = self._with_names(table)
         names = self._label_names(table, declared)
         features = table.drop(columns=names)
         if features.columns.empty:
             raise RawFileError(f"{path}: every column would be a label, none a feature")
+        if suffix == ".csv":
+            # In the other formats, the file says which columns are text.
+            features = read_numbers(features)
         return features, self._as_labels(table[names])
 
     def save(self, data: None) -> None:
@@ -117,7 +125,27 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         return self._filepath.is_file()
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._filepath), **self._label_options}
+        return {"filepath": str(self._filepath), **self._label_options, "index": self._index}
+
+    def _with_names(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Check the columns, take blanks off their names, and set the index."""
+        path = self._filepath
+        if table.columns.nlevels > 1:
+            raise RawFileError(
+                f"{path}: columns have names of {table.columns.nlevels} levels, such as "
+                f"{table.columns[0]!r}: join them to one name each"
+            )
+        table.columns = table.columns.astype(str).str.strip()
+        repeated = table.columns[table.columns.duplicated()].unique()
+        if len(repeated):
+            raise RawFileError(f"{path}: several columns are named {_shortened(list(repeated))}")
+        if self._index is not None:
+            self._refuse_absent(table, [str(self._index)])
+            table = table.set_index(str(self._index))
+        named = [str(name) for name in table.index.names if name is not None]
+        if named:
+            logger.info("%s: the index is no feature: %s", path, ", ".join(named))
+        return table
 
     def _label_names(self, table: pd.DataFrame, declared: list[str] | None) -> list[str]:
         """Names of the label columns, as the options or the file itself declare them."""
@@ -126,7 +154,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
         if len(given) > 1:
             raise RawFileError(f"the labels are given in several ways: {', '.join(given)}")
         if not given:
-            if declared is None:
+            if not declared:
                 raise RawFileError(
                     f"{path}: which columns are labels? Give one of labels=a+b, "
                     "labels_prefix=label_, labels_last=4"
@@ -134,12 +162,18 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
                 )
             names = declared
         elif "labels_prefix" in given:
-            names = [name for name in columns if name.startswith(str(given["labels_prefix"]))]
+            prefix = str(given["labels_prefix"])
+            names = [name for name in columns if name.startswith(prefix)]
             if not names:
                 raise RawFileError(
-                    f"{path}: no column begins with {given['labels_prefix']!r}; there are: "
-                    f"{_shortened(columns)}"
+                    f"{path}: no column begins with {prefix!r}; there are: {_shortened(columns)}"
                 )
+            for name in map(str, table.index.names):
+                if name.startswith(prefix):
+                    raise RawFileError(
+                        f"{path}: {name!r} begins with {prefix!r}, but is the index: write the "
+                        "file with another index, such as by reset_index()"
+                    )
         elif "labels_last" in given:
             last = given["labels_last"]
             if not isinstance(last, int) or not 1 <= last < len(columns):
@@ -149,21 +183,27 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
                 )
             names = columns[-last:]
         elif "labels_xml" in given:
-            names = _names_in_xml(Path(str(given["labels_xml"])))
+            names = names_in_xml(Path(str(given["labels_xml"])))
         else:
             labels = given["labels"]
             # --params turns a name that is a number into a number.
             names = list(map(str, labels)) if isinstance(labels, list) else str(labels).split("+")
-        absent = [name for name in names if name not in columns]
-        if absent:
-            raise RawFileError(
-                f"{path} has no column {', '.join(absent[:SHOWN])}; there are: "
-                f"{_shortened(columns)}"
-            )
+        names = [name.strip() for name in names]
+        self._refuse_absent(table, names)
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise RawFileError(f"{path}: labels are named twice: {', '.join(repeated[:SHOWN])}")
         return names
+
+    def _refuse_absent(self, table: pd.DataFrame, names: Sequence[str]) -> None:
+        absent = [name for name in names if name not in table.columns]
+        if absent:
+            index = [str(name) for name in table.index.names if name is not None]
+            raise RawFileError(
+                f"{self._filepath} has no column {_shortened(absent)}; there are: "
+                f"{_shortened(list(table.columns))}"
+                + (f"; {_shortened(index)} is the index" if index else "")
+            )
 
     def _as_labels(self, table: pd.DataFrame) -> pd.DataFrame:
         """Convert columns to labels of 0 and 1."""
@@ -176,110 +216,52 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             wrong = ~values.isin([0, 1]).to_numpy()
             if wrong.any():
                 row = int(wrong.argmax())
+                # tolist makes Python's own numbers, which are shown as -1 and not as np.int64(-1).
+                (value,) = column.iloc[[row]].tolist()
+                hint = minus_one_hint(pd.to_numeric(column, errors="coerce"))
                 raise RawFileError(
-                    f"{self._filepath}: labels must be 0 or 1, but column {name!r} has "
-                    f"{column.iloc[row]!r} in row {row} ({wrong.sum()} rows of it are neither)"
+                    f"{self._filepath}: labels must be 0 or 1, but column {name!r} "
+                    + ("is empty" if pd.isna(value) else f"has {value!r}")
+                    + f" in row {row} (from 0; {wrong.sum()} rows of it are neither){hint}"
                 )
             converted[name] = values.astype("int8").to_numpy()
         return pd.DataFrame(converted, index=table.index, columns=table.columns)
 
-    def _read_arff(self) -> tuple[pd.DataFrame, list[str] | None]:
-        import arff
-
-        text = self._filepath.read_text(encoding="utf-8")
-        sparse = re.search(r"@data\s*(%[^\n]*\n\s*)*\{", text, flags=re.IGNORECASE) is not None
-        content = arff.loads(text, return_type=arff.LOD if sparse else arff.DENSE)
-        names = [name for name, _ in content["attributes"]]
-        if sparse:
-            # A value that a sparse row leaves out is zero, or the first one of a nominal attribute.
-            zero = [kind[0] if isinstance(kind, list) else 0 for _, kind in content["attributes"]]
-            rows = [
-                [row.get(column, zero[column]) for column in range(len(names))]
-                for row in content["data"]
-            ]
-        else:
-            rows = content["data"]
-        table = pd.DataFrame(rows, columns=names)
-        beside = self._filepath.with_suffix(".xml")
-        if beside.is_file():
-            return table, _names_in_xml(beside)
-        count = MEKA_COUNT.search(content["relation"])
-        if count is None:
-            return table, None
-        number = int(count[1])
-        return table, names[:number] if number >= 0 else names[number:]
-
     def _from_mat(self) -> MultiLabelTable:
-        given = [name for name, value in self._label_options.items() if value is not None]
+        place, options = str(self._filepath), {**self._label_options, "index": self._index}
+        given = [name for name, value in options.items() if value is not None]
         if given:
             raise RawFileError(
-                f"{self._filepath} has its labels as a variable of their own: leave out {given[0]}"
+                f"{place} has its labels as a variable of their own: leave out {given[0]}"
             )
-        variables = BenchmarkMatDataset(filepath=str(self._filepath)).load()
-        matrices = []
-        for keys, what in ((FEATURE_KEYS, "features"), (LABEL_KEYS, "labels")):
-            found = {
-                name.lower(): value
-                for name, value in variables.items()
-                if not name.startswith("__") and name.lower() in keys
-            }
-            name = next((key for key in keys if key in found), None)
-            if name is None:
-                raise RawFileError(
-                    f"{self._filepath} has no {what}: no variable is named one of "
-                    f"{', '.join(keys)}; "
-                    f"there are: {_shortened([n for n in variables if not n.startswith('__')])}"
-                )
-            matrices.append(found[name])
-        features, labels = matrices
-        if len(features) != len(labels):
-            raise RawFileError(
-                f"{self._filepath}: {len(features)} rows of features but {len(labels)} of labels"
-            )
+        variables = BenchmarkMatDataset(filepath=place).load()
+        features, labels = samples_down(
+            find_matrix(variables, FEATURE_KEYS, "features", place),
+            find_matrix(variables, LABEL_KEYS, "labels", place),
+            "labels",
+            place,
+        )
         named = [
             pd.DataFrame(matrix, columns=[f"{name}_{j}" for j in range(1, matrix.shape[1] + 1)])
-            for name, matrix in (("feature", features), ("label", np.asarray(labels)))
+            for name, matrix in (("feature", features), ("label", labels))
         ]
         return named[0], self._as_labels(named[1])
 
 
-def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
-    repeated = pd.Index(names)[pd.Index(names).duplicated()].unique()
-    if len(repeated):
-        raise RawFileError(f"{path}: several columns are named {', '.join(repeated[:SHOWN])}")
+def _read_parquet(path: Path) -> pd.DataFrame:
+    import pyarrow.parquet
 
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    # pandas renames the second of two columns with the same name.
-    _refuse_repeated(path, pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0].dropna())
-    table = pd.read_csv(path)
-    # pandas writes an index as a first column without a name.
-    if table.columns[0] == "Unnamed: 0":
-        table = table.set_index("Unnamed: 0").rename_axis(None)
-    return table
-
-
-def _names_in_xml(path: Path) -> list[str]:
-    """Names of the labels in Mulan's XML header; a hierarchy is flattened in the file's order."""
-    # defusedxml refuses entities that expand without end or name other files.
-    from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import ParseError, parse
-
-    try:
-        root = parse(path).getroot()
-    except OSError:
-        raise RawFileError(f"{path} is missing") from None
-    except (ParseError, DefusedXmlException) as error:
-        raise RawFileError(f"{path} cannot be read as XML: {error}") from None
-    names = [
-        element.attrib["name"]
-        for element in root.iter()
-        if element.tag.rsplit("}", 1)[-1] == "label" and "name" in element.attrib
-    ]
-    if not names:
-        raise RawFileError(f"{path} names no labels: there is no <label name=...> in it")
-    return names
+    for field in pyarrow.parquet.read_schema(path):
+        kind = getattr(field.type, "storage_type", field.type)
+        if pyarrow.types.is_nested(kind):
+            raise RawFileError(
+                f"{path}: column {field.name!r} holds several values in a row ({kind}): make "
+                "columns of them, or leave it out"
+            )
+    return pd.read_parquet(path)
 
 
 def _shortened(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" * (len(names) > SHOWN))
+    """The first names, in quotes, which show blanks."""
+    more = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
+    return ", ".join(map(repr, names[:SHOWN])) + more

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from conle.core.arrays import real_array
 from conle.core.hyperparameters import Hyperparameters
 
 Features = Float[np.ndarray, "samples features"]
@@ -347,9 +348,16 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
         row, column = np.argwhere(neither)[0]
         raise ValueError(
             f"logical_labels must be 0 or 1, not {logical_labels[row, column]:g} "
-            f"(row {row}, column {column})"
+            f"(row {row}, column {column}){minus_one_hint(logical_labels)}"
         )
     return features, logical_labels
+
+
+def minus_one_hint(logical_labels: np.ndarray) -> str:
+    """What a message about labels that are neither 0 nor 1 adds if all are -1 or 1."""
+    if np.isin(logical_labels, (-1, 1)).all():
+        return ": they are -1 and 1; write 0 for -1, which marks an irrelevant label"
+    return ""
 
 
 def _check_indices(features: ArrayLike, logical_labels: ArrayLike) -> None:
@@ -357,9 +365,11 @@ def _check_indices(features: ArrayLike, logical_labels: ArrayLike) -> None:
         return
     if len(features) == len(logical_labels) and not features.index.equals(logical_labels.index):
         row = int((features.index != logical_labels.index).argmax())
+        # tolist makes Python's own numbers, which are shown as 3 and not as np.int64(3).
+        names = [table.index[[row]].tolist()[0] for table in (features, logical_labels)]
         raise ValueError(
             f"the rows of features and logical_labels do not match: row {row} is "
-            f"{features.index[row]!r} in one and {logical_labels.index[row]!r} in the other"
+            f"{names[0]!r} in one and {names[1]!r} in the other"
         )
 
 
@@ -373,11 +383,8 @@ def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered | Ta
 
 
 def _as_matrix(values: ArrayLike, name: str) -> Float[np.ndarray, "samples columns"]:
-    try:
-        # One memory layout is used, because sums round differently in another.
-        matrix = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a matrix of numbers: {error}") from None
+    # One memory layout is used, because sums round differently in another.
+    matrix = np.ascontiguousarray(real_array(values, name))
     if np.ndim(values) != 2:
         raise ValueError(f"{name} must have two dimensions, not {np.ndim(values)}")
     if 0 in matrix.shape:

@@ -8,7 +8,9 @@ import pandas as pd
 from sklearn.base import TransformerMixin
 
 from conle.cells import Cell, failures_as_parameter_errors
+from conle.data.memory import refuse_beyond_memory
 from conle.data.models import FittedModel, encodable
+from conle.data.number_text import check_text
 from conle.errors import DataError
 
 # Parts of scikit-learn are imported inside functions because they take long to load.
@@ -16,6 +18,8 @@ from conle.errors import DataError
 logger = logging.getLogger(__name__)
 
 SHOWN = 5
+# Text with more values than this, and few rows for each, is names, dates or prose.
+MOST_VALUES, FEWEST_ROWS = 50, 5
 
 
 def split_table(
@@ -41,7 +45,8 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
     """Encode features of any kind as numbers.
 
     Missing numbers are replaced by the median of their column, other missing values by the most
-    frequent one. Columns that are not numbers are one-hot encoded. The log names the columns.
+    frequent one. Columns that are not numbers are one-hot encoded; two values become one column.
+    The log names the columns.
 
     Args:
         features: samples x features, as they are in the file.
@@ -50,15 +55,18 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
         Encoded features, samples x numbers, and the encoder, fitted to them.
 
     Raises:
-        DataError: a column has infinite numbers.
+        DataError: a column has infinite numbers, or text with many values and few rows for each,
+            or numbers in a notation that is not read; or the encoded features would not fit into
+            memory.
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
-    numbers = [name for name in features if _is_numbers(features[name])]
-    others = [name for name in features if name not in numbers]
+    is_numbers = {name: _is_numbers(column) for name, column in features.items()}
+    numbers = [name for name in features if is_numbers[name]]
+    others = [name for name in features if not is_numbers[name]]
     encoder = ColumnTransformer(
         [
             ("numbers", SimpleImputer(strategy="median", keep_empty_features=True), numbers),
@@ -66,16 +74,26 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
                 "others",
                 make_pipeline(
                     SimpleImputer(strategy="most_frequent", keep_empty_features=True),
-                    OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+                    OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False),
                 ),
                 others,
             ),
         ]
     )
-    encoded = encoder.fit_transform(encodable(features, numbers))
+    encodable_features = encodable(features, numbers)
+    widths = {name: _width(name, encodable_features[name].dropna()) for name in others}
+    widest = sorted(others, key=widths.get, reverse=True)
+    shown = _shortened([f"{name} ({widths[name]})" for name in widest])
+    refuse_beyond_memory(
+        f"the table of encoded features (columns of text and their widths: {shown or 'none'})",
+        (len(features), len(numbers) + sum(widths.values())),
+        # The encoder joins its parts to a second one.
+        copies=2,
+    )
+    encoded = encoder.fit_transform(encodable_features)
     _log_missing(features)
     if others:
-        logger.info("One-hot encoded %d features: %s", len(others), _shortened(others))
+        logger.info("One-hot encoded %d features (columns): %s", len(others), shown)
     names = [name for name in others if len(features) > 1 and features[name].is_unique]
     if names:
         logger.warning(
@@ -93,6 +111,24 @@ def _is_numbers(column: pd.Series) -> bool:
         and column.notna().any()
         and column.dropna().map(lambda value: isinstance(value, Number)).all()
     )
+
+
+def _width(name: str, values: pd.Series) -> int:
+    """Number of columns into which texts are encoded.
+
+    Raises:
+        DataError: there are many texts and few rows for each; or the texts are numbers in a
+            notation that is not read.
+    """
+    check_text(name, values)
+    number = values.nunique()
+    if number > MOST_VALUES and len(values) < FEWEST_ROWS * number:
+        raise DataError(
+            f"feature {name!r} is text with {number} different values in {len(values)} rows; each "
+            f"value would be a column: leave the feature out, or let it name the rows by --params "
+            f'"index={name}"'
+        )
+    return 1 if number == 2 else number
 
 
 def fit_and_enhance(
@@ -137,7 +173,8 @@ def apply_model(
     _log_missing(features)
     for name, values in model.unseen_values(features).items():
         logger.warning(
-            "Feature %s has values that the model was not fitted to, taken for none: %s",
+            "Feature %s has values that the model was not fitted to, taken for none of its values "
+            "or, if it has two, for the first: %s",
             name,
             _shortened(values),
         )

@@ -9,16 +9,24 @@ import pandas as pd
 
 from conle.core.artificial import make_artificial
 from conle.core.binarisation import binarise
-from conle.data.mat import DISTRIBUTION_KEYS, FEATURE_KEYS, LOGICAL_LABEL_KEYS
+from conle.data.matrices import (
+    DISTRIBUTION_KEYS,
+    FEATURE_KEYS,
+    LOGICAL_LABEL_KEYS,
+    find_matrix,
+    find_name,
+    samples_down,
+)
 from conle.errors import DataError
-from conle.methods.contract import LARGEST_FEATURE
+from conle.methods.contract import LARGEST_FEATURE, minus_one_hint
 
 logger = logging.getLogger(__name__)
 
 # Rows whose sum is this close to 1 are used as they are; others are divided by their sum.
 EXACT_SUM_TOLERANCE = 1e-9
-# Rows whose sum is further from 1 than this are refused.
-SUM_TOLERANCE = 1e-3
+# Rows whose sum is further from 1 than this are refused. Degrees with three decimals may sum to
+# 0.999 or 1.001, and as floats these may be further from 1 than 0.001.
+SUM_TOLERANCE = 1e-3 + EXACT_SUM_TOLERANCE
 ROWS_SHOWN = 5
 
 
@@ -49,20 +57,19 @@ def ingest(
         DataError: names the variable and the rows, and says what is wrong.
     """
     place = f"{dataset} ({raw['__file__']})"
-    features = _matrix(raw, FEATURE_KEYS, "features", place)
-    distributions = _matrix(raw, DISTRIBUTION_KEYS, "label distributions", place)
-    features, distributions = _samples_down(features, distributions, place)
+    features, distributions = samples_down(
+        _finite_matrix(raw, FEATURE_KEYS, "features", place),
+        _finite_matrix(raw, DISTRIBUTION_KEYS, "label distributions", place),
+        "label distributions",
+        place,
+        _are_distributions,
+    )
     samples, labels = distributions.shape
     _refuse_rows(
         (np.abs(features) > LARGEST_FEATURE).any(axis=1),
         place,
         f"features must lie within {LARGEST_FEATURE:g} of 0",
     )
-    if len(features) != samples:
-        raise DataError(
-            f"{place}: {len(features)} rows of features but {samples} of label distributions; "
-            "both need one row per sample"
-        )
     if labels < 2:
         raise DataError(f"{place}: label distributions need at least two labels, not {labels}")
     if samples < folds:
@@ -78,6 +85,13 @@ def ingest(
         [f"sum {value:.6g}" for value in sums],
     )
     inexact = np.abs(sums - 1) > EXACT_SUM_TOLERANCE
+    if inexact.any():
+        logger.warning(
+            "%s: %d rows sum to 1 only within %.2g, and are divided by their sum",
+            place,
+            inexact.sum(),
+            np.abs(sums - 1).max(),
+        )
     distributions = np.where(inexact[:, None], distributions / sums[:, None], distributions)
 
     label_names = [f"label_{number}" for number in range(1, labels + 1)]
@@ -177,77 +191,35 @@ def _source(raw: Mapping[str, Any], dataset: str) -> dict[str, str]:
     return {"dataset": dataset, "file": raw["__file__"], "sha256": raw["__sha256__"]}
 
 
-def _matrix(raw: Mapping[str, Any], keys: tuple[str, ...], kind: str, place: str) -> np.ndarray:
-    """The matrix under one of the keys, as finite float64."""
-    matrix = _find(raw, keys, place)
-    if matrix is None:
-        held = [f"{key} {np.shape(raw[key])}" for key in sorted(raw) if not key.startswith("__")]
-        raise DataError(
-            f"{place}: no {kind}; they are looked for under {', '.join(keys)} (in any case), "
-            f"the file holds {', '.join(held) or 'nothing'}"
-        )
-    matrix = np.asarray(matrix)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "buif" or 0 in matrix.shape:
-        raise DataError(
-            f"{place}: {kind} must be a matrix of real numbers, not {matrix.dtype} of shape "
-            f"{matrix.shape}"
-        )
-    matrix = matrix.astype(np.float64)
+def _finite_matrix(
+    raw: Mapping[str, Any], keys: tuple[str, ...], kind: str, place: str
+) -> np.ndarray:
+    matrix = find_matrix(raw, keys, kind, place)
     _refuse_rows(~np.isfinite(matrix).all(axis=1), place, f"{kind} must be finite")
     return matrix
 
 
-def _samples_down(
-    features: np.ndarray, distributions: np.ndarray, place: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Transpose a matrix whose columns are the samples, so that both have a row per sample.
-
-    Both matrices have the same number of samples, and distributions sum to 1 over the labels.
-    """
-    if len(features) == len(distributions):
-        return features, distributions
-    for features_turned, distributions_turned in ((False, True), (True, False), (True, True)):
-        turned = (
-            features.T if features_turned else features,
-            distributions.T if distributions_turned else distributions,
-        )
-        are_distributions = np.abs(turned[1].sum(axis=1) - 1).max() <= SUM_TOLERANCE
-        if len(turned[0]) == len(turned[1]) and are_distributions:
-            kinds = ["features"] * features_turned + ["label distributions"] * distributions_turned
-            logger.warning("%s: the samples are the columns of %s", place, " and ".join(kinds))
-            return turned
-    return features, distributions
+def _are_distributions(matrix: np.ndarray) -> bool:
+    return bool(np.abs(matrix.sum(axis=1) - 1).max() <= SUM_TOLERANCE)
 
 
 def _given_logical_labels(raw: Mapping[str, Any], shape: tuple[int, int], place: str) -> np.ndarray:
     """The file's own logical labels, or a matrix without columns."""
-    if _find(raw, LOGICAL_LABEL_KEYS, place) is None:
+    if find_name(raw, LOGICAL_LABEL_KEYS, place) is None:
         return np.empty((shape[0], 0), dtype=np.int8)
-    given = _matrix(raw, LOGICAL_LABEL_KEYS, "logical labels", place)
+    given = find_matrix(raw, LOGICAL_LABEL_KEYS, "logical labels", place)
     if given.shape != shape and given.T.shape == shape:
         given = given.T
     if given.shape != shape:
         raise DataError(
             f"{place}: logical labels have the shape {given.shape}, label distributions {shape}"
         )
-    _refuse_rows(~np.isin(given, (0, 1)).all(axis=1), place, "logical labels must be 0 or 1")
+    _refuse_rows(
+        ~np.isin(given, (0, 1)).all(axis=1),
+        place,
+        f"logical labels must be 0 or 1{minus_one_hint(given)}",
+    )
     return given.astype(np.int8)
-
-
-def _find(raw: Mapping[str, Any], keys: tuple[str, ...], place: str) -> Any:
-    """The variable with the first of the keys that the file has, or None.
-
-    A variable of one element is skipped: it is a scalar in MATLAB, such as a number named `d`.
-    """
-    for key in keys:
-        names = [name for name in raw if name.lower() == key and np.size(raw[name]) != 1]
-        if len(names) > 1:
-            raise DataError(
-                f"{place}: {' and '.join(names)} could both be meant; leave one of them in the file"
-            )
-        if names:
-            return raw[names[0]]
-    return None
 
 
 def _refuse_rows(

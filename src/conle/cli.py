@@ -3,6 +3,7 @@
 import atexit
 import errno
 import gc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from yaml import YAMLError
 
 from conle import tracking
 from conle.errors import FailedCellsError, ParameterError
+from conle.latest import link_latest, open_page
 from conle.messages import GO_ON, short_uri
 from conle.run import SessionStore, run_to_resume
 from conle.versions import artifacts_folder
@@ -79,6 +81,8 @@ def run_command(
     datasets: str | None, input_file: str | None, resume: bool, **options: Any
 ) -> dict[str, Any]:
     """Run the pipeline."""
+    # This is advice for writers of models; MLflow gives it when it is imported.
+    warnings.filterwarnings("ignore", ".*Add type hints to the `predict` method")
     # torch, MLflow and scikit-learn make many objects that live as long as the run. Searching
     # them for garbage takes a third of a short run's time.
     gc.set_threshold(100_000, 20, 20)
@@ -129,13 +133,24 @@ run = click.Command(
 cli.add_command(run)
 
 
+@cli.command("open")
+def open_command() -> None:
+    """Open the newest report or page of checks in the browser."""
+    open_page(project_folder())
+
+
+def project_folder() -> Path:
+    """The folder of the project that the command is typed in."""
+    return find_kedro_project(Path.cwd()) or Path.cwd()
+
+
 def resume_version(options: dict[str, Any]) -> bool:
     """Take the version of the run to resume.
 
     Returns:
         Whether there is one; if not, a new run begins.
     """
-    project = find_kedro_project(Path.cwd()) or Path.cwd()
+    project = project_folder()
     loader = OmegaConfigLoader(
         conf_source=options["conf_source"] or str(project / settings.CONF_SOURCE),
         env=options["env"],
@@ -201,7 +216,8 @@ def print_last_words() -> None:
     outputs = set() if LAST_RUN.pipeline is None else LAST_RUN.pipeline.all_outputs()
     if not outputs:
         return
-    project = find_kedro_project(Path.cwd()) or Path.cwd()
+    project = project_folder()
+    link_latest(outputs, LAST_RUN.catalog, project)
     lines = []
     if tracking.parent_id() is not None:
         import mlflow

@@ -71,6 +71,8 @@ def print_results(
     titles = {name: title for name, title in PLACES.items() if name in outputs}
     titles |= {name: "Picture" for name in sorted(outputs) if name.endswith(PICTURES)}
     lines = [f"{title:<9} {_place(catalog, name, project)}" for name, title in titles.items()]
+    if outputs & {"report", "enhance.checks"}:
+        lines.append("Page      kedro open shows it in the browser")
     if not lines:
         lines = [f"Wrote     {len(outputs)} entries of the catalog"]
     console.print("\n".join([*lines, *more]), highlight=False, soft_wrap=True)

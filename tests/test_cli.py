@@ -186,3 +186,11 @@ def test_the_version_to_resume(tmp_path, monkeypatch, capsys):
     assert cli.resume_version(options | {"pipelines": None}) is False
     run.end(artifacts, "v1", {})
     assert cli.resume_version(options) is False
+
+
+def test_all_warnings_are_shown_but_the_advice_to_writers_of_models():
+    shown = []
+    show = cli.without_advice(lambda message, *_: shown.append(str(message)))
+    for text in (f"\x1b[33m{cli.ADVICE} to enable", "another"):
+        show(UserWarning(text), UserWarning, "file.py", 1)
+    assert shown == ["another"]

@@ -4,6 +4,7 @@ import atexit
 import errno
 import gc
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from conle.messages import GO_ON, short_uri
 from conle.run import SessionStore, run_to_resume
 from conle.versions import artifacts_folder
 
+# MLflow gives this advice to writers of models whenever Kedro loads its plugins.
+ADVICE = "Add type hints to the `predict` method"
 DISK_ERRORS = (
     errno.ENOSPC,
     errno.EDQUOT,
@@ -56,6 +59,19 @@ OPTIONS = (
 )
 
 
+def without_advice(show: Callable) -> Callable:
+    """A function that shows all warnings but MLflow's advice. MLflow undoes a filter of warnings."""
+
+    def shown(message: Warning | str, *place: Any, **more: Any) -> None:
+        if ADVICE not in str(message):
+            show(message, *place, **more)
+
+    return shown
+
+
+warnings.showwarning = without_advice(warnings.showwarning)
+
+
 class LastRun:
     """Hook: keeps the pipeline and the catalog, which the last words of a command describe."""
 
@@ -81,8 +97,6 @@ def run_command(
     datasets: str | None, input_file: str | None, resume: bool, **options: Any
 ) -> dict[str, Any]:
     """Run the pipeline."""
-    # This is advice for writers of models; MLflow gives it when it is imported.
-    warnings.filterwarnings("ignore", ".*Add type hints to the `predict` method")
     # torch, MLflow and scikit-learn make many objects that live as long as the run. Searching
     # them for garbage takes a third of a short run's time.
     gc.set_threshold(100_000, 20, 20)

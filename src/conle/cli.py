@@ -60,7 +60,7 @@ OPTIONS = (
 
 
 def without_advice(show: Callable) -> Callable:
-    """A function that shows all warnings but MLflow's advice. MLflow undoes a filter of warnings."""
+    """Show all warnings but MLflow's advice; MLflow undoes a filter of warnings."""
 
     def shown(message: Warning | str, *place: Any, **more: Any) -> None:
         if ADVICE not in str(message):

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 from functools import partial
 
 import pytest
@@ -156,12 +157,30 @@ def test_ctrl_c_is_no_failure_of_a_cell():
 
 def test_failures_as_parameter_errors():
     for kind in (DivergenceError, NotApplicableError):
-        with (
-            pytest.raises(ParameterError, match=r"^km: too wide$"),
-            failures_as_parameter_errors("km"),
-        ):
-            raise kind("too wide")
         with pytest.raises(ParameterError, match=r"^too wide$"), failures_as_parameter_errors():
             raise kind("too wide")
-    with pytest.raises(KeyError), failures_as_parameter_errors("km"):
+    with pytest.raises(KeyError), failures_as_parameter_errors():
         raise KeyError("x")
+
+
+@pytest.mark.filterwarnings("default:.*wide:UserWarning")
+def test_warnings_name_the_cell_once(caplog):
+    """Also where two cells warn alike, which Python would show once."""
+
+    def warn(*, cell):
+        warnings.warn("ConLE: too wide", stacklevel=2)
+        return cell.name
+
+    before = warnings.showwarning
+    for dataset in ("One", "Two"):
+        assert bind(warn, cell=cell_of("conle_h", dataset=dataset))() == "conle_h"
+    assert caplog.messages == ["One conle_h: too wide", "Two conle_h: too wide"]
+    assert warnings.showwarning is before
+
+
+def test_all_hyperparameters_of_a_cell():
+    cell = cell_of("conle_h", {"steps": 15, "seed": 4}, seed=3)
+    assert cell.hyperparameters == cell.make_enhancer().get_params()
+    wanted = {"steps": 15, "seed": 4, "use_contrastive_loss": False, "snapshot_every": None}
+    assert wanted.items() <= cell.hyperparameters.items()
+    assert cell_of("uniform").hyperparameters == {}

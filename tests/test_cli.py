@@ -18,6 +18,7 @@ from conle.cli import plain_error
 from conle.errors import DataError, FailedCellsError
 from conle.messages import short_uri, without_password
 from conle.run import SessionStore
+from conle.tracking import PARENT
 
 
 def wrapped(error):
@@ -61,6 +62,26 @@ def test_addresses_are_shown_without_a_password(tmp_path):
         "sqlite:///mlflow.db"
     )
     assert short_uri("https://me:secret@host/x?y", tmp_path) == "https://host/x?y"
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("http://me:secret@host:5000", "http://host:5000"),
+        (
+            "sqlite:////a/mlflow.db?timeout=60",
+            "mlflow ui --backend-store-uri sqlite:////a/mlflow.db",
+        ),
+    ],
+)
+def test_the_last_words_say_where_runs_can_be_compared(monkeypatch, tracked_at, address, shown):
+    said = []
+    monkeypatch.setattr(cli.LAST_RUN, "pipeline", SimpleNamespace(all_outputs=lambda: {"summary"}))
+    monkeypatch.setattr("conle.reporting.console.print_results", lambda *own: said.extend(own[-1]))
+    monkeypatch.setenv(PARENT, "r1")
+    tracked_at(address)
+    cli.print_last_words()
+    assert said == [f"MLflow    run r1; to compare runs: {shown}"]
 
 
 @pytest.fixture

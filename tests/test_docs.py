@@ -12,6 +12,7 @@ import pytest
 from kedro.utils import load_obj
 
 from conle import cli
+from conle.methods.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
@@ -98,6 +99,10 @@ def test_the_site_builds_without_a_warning(tmp_path):
     reference = (tmp_path / "site" / "reference" / "index.html").read_text(encoding="utf-8")
     for name in ("ConLE", "PosteriorPCA", "contrastive_loss", "temperature"):
         assert name in reference
+    for method in METHODS.values():
+        name = method.path.replace(":", ".")
+        for member in ("fit", "transform", "fit_transform", "recover_folds"):
+            assert f'id="{name}.{member}"' in reference
 
 
 @pytest.mark.slow

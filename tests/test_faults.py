@@ -1,5 +1,6 @@
 """Faults in the middle of a run: killed processes, full disks, dead servers, failing methods."""
 
+import os
 import random
 import signal
 import sqlite3
@@ -99,10 +100,10 @@ def test_twenty_random_moments(new_project, toy_datasets, unbroken):
 
 
 def broken_off(project):
-    """Run with a file in the place of a folder, so that the run ends early."""
+    """Run with a device in the place of a folder, so that the run ends early."""
     blocked = project.folder / "data" / "07_model_output" / "Two"
     blocked.mkdir(parents=True)
-    (blocked / "uniform").write_text("in the way")
+    (blocked / "uniform").symlink_to(os.devnull)
     code, output = finish(project, SEVERAL)
     assert code == 1
     (blocked / "uniform").unlink()
@@ -237,9 +238,16 @@ def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(proj
 
 
 @pytest.mark.slow
-def test_an_mlflow_server_that_is_down(several):
-    local = several.folder / "conf" / "local" / "mlflow.yml"
-    local.write_text("server: {mlflow_tracking_uri: 'http://me:secret@127.0.0.1:9'}\n")
+@pytest.mark.parametrize("named_in", ["mlflow.yml", "the environment"])
+def test_an_mlflow_server_that_is_down(several, named_in, monkeypatch):
+    local, address = (
+        several.folder / "conf" / "local" / "mlflow.yml",
+        "http://me:secret@127.0.0.1:9",
+    )
+    if named_in == "the environment":
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+        address = "http://not-asked"
+    local.write_text(f"server: {{mlflow_tracking_uri: '{address}'}}\n")
     code, output = finish(several, SEVERAL)
     assert code == 1
     assert "MLflow at http://127.0.0.1:9 does not answer" in output

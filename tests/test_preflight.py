@@ -1,11 +1,18 @@
 import platform
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 import threadpoolctl
 import torch
 from cells_for_tests import cell_of, parameters_with
 from kedro.io import DataCatalog, MemoryDataset
+from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
+from mlflow import MlflowClient
+from mlflow.version import VERSION
 
 from conle import run
 from conle.cells import bind
@@ -13,7 +20,7 @@ from conle.data.atomic import JSONDataset
 from conle.data.optional import OptionalJSONDataset
 from conle.errors import ParameterError, RawFileError
 from conle.pipelines.recovery.pipeline import recovery_node
-from conle.preflight import Preflight, read_by_hooks, use_threads
+from conle.preflight import Preflight, prepare_tracking, read_by_hooks, use_threads
 
 
 def check(tmp_path, pipeline=None, catalog=None, artifacts="data", runner="", **options):
@@ -145,3 +152,159 @@ def test_a_run_has_its_number_of_threads(tmp_path, monkeypatch):
     check(tmp_path, threads=3)
     check(tmp_path)
     assert used == [3, None]
+
+
+def artifact(path, versioned=True):
+    return JSONDataset(filepath=str(path), version=Version("v1", "v1") if versioned else None)
+
+
+def test_names_of_artifacts_that_are_taken(tmp_path):
+    """Versions need a folder where an older project has a file; also where a run only reads."""
+    layer = tmp_path / "data" / "08_reporting"
+    (layer / "one.json").mkdir(parents=True)
+    (layer / "table.json").mkdir()
+    (tmp_path / "in_the_way").write_text("")
+    catalog = DataCatalog(
+        {
+            "read": artifact(layer / "read.json"),
+            "one": artifact(layer / "one.json"),
+            "two": artifact(layer / "two.json"),
+            "three": artifact(tmp_path / "in_the_way" / "Toy" / "three.json"),
+            "four": artifact(layer / "table.json", versioned=False),
+        }
+    )
+    catalog.save("read", 1)
+    node = Node(lambda read: read, "read", ["one", "two", "three", "four"])
+    (layer / "two.json").write_text("")
+    (layer / "outcome.json").write_text("")
+    with pytest.raises(ParameterError) as refused:
+        check(tmp_path, Pipeline([node]), catalog)
+    lines = refused.value.message.splitlines()
+    assert lines[0].startswith("These names are those of artifacts, but a file is where a folder")
+    assert lines[1:-1] == [
+        f"  {tmp_path}/data/08_reporting/outcome.json",
+        f"  {tmp_path}/data/08_reporting/table.json",
+        f"  {tmp_path}/data/08_reporting/two.json",
+        f"  {tmp_path}/in_the_way",
+    ]
+    assert lines[-1] == "Move them away and run the command again."
+    for line in lines[1:-1]:
+        Path(line.strip()).rename(f"{line.strip()}.old")
+    check(tmp_path, Pipeline([node]), catalog)
+    (layer / "read.json").rename(layer / "read.old")
+    (layer / "read.json").write_text("")
+    with pytest.raises(ParameterError, match=r"08_reporting/read\.json\nMove them away"):
+        check(tmp_path, Pipeline([node]), catalog)
+
+
+def tracked(uri, **tracking):
+    return {"server": {"mlflow_tracking_uri": uri}, "tracking": tracking}
+
+
+@pytest.fixture
+def database(tmp_path, tracking_database):
+    """A tracking database in a project."""
+    path = tmp_path / "mlflow.db"
+    path.write_bytes(tracking_database.read_bytes())
+    return path
+
+
+def refused_tracking(uri, project):
+    with pytest.raises(ParameterError) as refused:
+        prepare_tracking(tracked(uri), project)
+    return refused.value.message
+
+
+def test_a_tracking_database_is_made_once(tmp_path):
+    path = tmp_path / "deep" / "er" / "mlflow.db"
+    uri = f"sqlite:///{path}?timeout=60"
+    prepare_tracking(tracked(uri), tmp_path)
+    assert [own.name for own in MlflowClient(uri).search_experiments()] == ["Default"]
+    made = path.read_bytes()
+    prepare_tracking(tracked(uri), tmp_path)
+    assert path.read_bytes() == made
+    assert sorted(own.name for own in path.parent.iterdir()) == ["mlflow.db", "mlflow.db.lock"]
+
+
+@pytest.mark.parametrize("revision", ["f5a4f2784254", "ffffffffffff"])
+def test_a_tracking_database_of_another_version(database, tmp_path, revision):
+    with closing(sqlite3.connect(database)) as opened, opened:
+        opened.execute("UPDATE alembic_version SET version_num = ?", [revision])
+    assert refused_tracking(f"sqlite:///{database}?timeout=60", tmp_path) == (
+        f"MLflow cannot use sqlite:///mlflow.db: its schema is not that of MLflow {VERSION}. Take "
+        "a copy; then mlflow db upgrade sqlite:///mlflow.db mends an older schema. A newer one "
+        "needs the MLflow that made it"
+    )
+
+
+@pytest.mark.parametrize("kind", ["text", "folder", "another program's"])
+def test_a_file_that_is_no_tracking_database(tmp_path, kind):
+    path = tmp_path / "mlflow.db"
+    if kind == "text":
+        path.write_text("This is a text, which is longer than the header of a database.")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        with closing(sqlite3.connect(path)) as opened, opened:
+            opened.execute("CREATE TABLE own (name)")
+    message = refused_tracking(f"sqlite:///{path}", tmp_path)
+    assert message.startswith(f"{path} cannot be read as a database of MLflow (")
+    assert message.endswith(
+        "if it is another file, move it away, and the next run makes a database"
+    )
+    # MLflow has added no tables.
+    if kind == "another program's":
+        with closing(sqlite3.connect(path)) as opened:
+            assert opened.execute("SELECT name FROM sqlite_master").fetchall() == [("own",)]
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason"),
+    [
+        ("nonsense://me:secret@here", "MLflow cannot use nonsense://here: .*unsupported URI"),
+        ("mlruns", "MLflow cannot use mlruns: The filesystem tracking backend"),
+    ],
+)
+def test_addresses_that_mlflow_cannot_use(tmp_path, monkeypatch, uri, reason):
+    monkeypatch.chdir(tmp_path)
+    assert re.match(reason, refused_tracking(uri, tmp_path))
+
+
+def test_the_run_of_the_environment(database, tmp_path, monkeypatch):
+    uri = f"sqlite:///{database}"
+    monkeypatch.setenv("MLFLOW_RUN_ID", "0" * 32)
+    unset = "unset it to begin a new run"
+    assert refused_tracking(uri, tmp_path) == (
+        f"MLFLOW_RUN_ID is {'0' * 32}, but MLflow at sqlite:///mlflow.db cannot go on with this "
+        f"run (Run with id={'0' * 32} not found): {unset}"
+    )
+    client = MlflowClient(uri)
+    run_id = client.create_run(client.create_experiment("theirs")).info.run_id
+    monkeypatch.setenv("MLFLOW_RUN_ID", run_id)
+    configured = tracked(uri, experiment={"name": "conle"})
+    prepare_tracking(configured, tmp_path)
+    assert configured["tracking"] == {"experiment": {"name": "theirs"}}
+    client.delete_run(run_id)
+    assert refused_tracking(uri, tmp_path).endswith(f"this run (it is deleted): {unset}")
+
+
+def test_the_environment_goes_before_the_file(monkeypatch):
+    """MLflow writes the address of a session into the variable: this one does not count."""
+    hook = Preflight()
+
+    def address(configured, experiment="conle"):
+        own = tracked(configured, experiment={"name": "conle"})
+        hook._take_environment(own)
+        assert own["tracking"]["experiment"]["name"] == experiment
+        return own["server"]["mlflow_tracking_uri"]
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert address("sqlite:///one.db") == "sqlite:///one.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///one.db")
+    assert address("sqlite:///two.db") == "sqlite:///two.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://server")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "theirs")
+    assert address("sqlite:///two.db", "theirs") == "http://server"
+    assert address("sqlite:///one.db", "theirs") == "http://server"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    assert address("sqlite:///one.db", "theirs") == "sqlite:///one.db"

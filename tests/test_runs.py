@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -541,11 +542,11 @@ def test_bad_data_ends_in_one_message_and_no_open_run(project):
 
 @pytest.mark.parametrize("failing", ["conle.recover", "conle.score"])
 def test_an_exception_leaves_no_open_run(project, failing):
-    """Any exception of a node ends the run; here, a file has the name of an output's folder."""
+    """Any exception of a node ends the run; here, a device has the name of an output's folder."""
     artifact = {"conle.recover": "recovered", "conle.score": "scores"}[failing]
     blocked = project.folder / "data" / "07_model_output" / "Artificial" / "conle"
     blocked.mkdir(parents=True)
-    (blocked / f"{artifact}.parquet").write_text("in the way")
+    (blocked / f"{artifact}.parquet").symlink_to(os.devnull)
     run = project.run()
     assert run.returncode == 1
     statuses = {run.data.tags.get("method"): run.info.status for run in tracked(project)[1]}

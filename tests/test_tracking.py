@@ -19,6 +19,7 @@ from conle.cells import bind
 from conle.cli import plain_error
 from conle.data.atomic import JSONDataset, ParquetDataset
 from conle.errors import ParameterError
+from conle.methods.registry import make_enhancer
 from conle.process_identity import this_process
 from conle.tracking import PARENT, RUN_CONTEXT, ExperimentTracking, ModelLogging, continue_tracking
 
@@ -146,7 +147,30 @@ def test_a_cell_has_a_run_with_its_parameters(client, parent, hook):
     assert tags.items() <= child.data.tags.items()
     assert (child.data.tags["git_commit"], child.data.tags["process"]) == ("c", "p")
     parameters = {"seed": "3", "conle.steps": "20", "device": "cpu", "degree_floor": "0.0"}
+    # Also those that the configuration does not name.
+    parameters |= {"conle.snapshot_every": "None", "conle.seed": "3"}
     assert parameters.items() <= child.data.params.items()
+
+
+def test_a_run_of_enhance_has_the_method_and_hyperparameters_in_effect(client, parent):
+    cell = cell_of("conle_h", {"steps": 20}, dataset="enhance", seed=3)
+    node = Node(bind(lambda cell: None, cell=cell), None, "out", tags="enhance")
+    ExperimentTracking().before_node_run(node, DataCatalog({}))
+    logged = client.get_run(parent).data.params
+    expected = {"method": "conle_h", **cell.make_enhancer().get_params()}
+    del logged["protocol"]
+    assert logged == {f"enhance.{name}": str(value) for name, value in expected.items()}
+    assert logged["enhance.use_contrastive_loss"] == "False"
+
+
+def test_a_run_that_applies_a_model_has_its_method_and_hyperparameters(client, parent):
+    enhancer = make_enhancer("label_posterior", {"draws": 50}, seed=3)
+    model = SimpleNamespace(method="label_posterior", enhancer=enhancer)
+    ExperimentTracking().after_dataset_loaded("enhance.fitted_model", model)
+    ExperimentTracking().after_dataset_loaded("enhance.input", None)
+    logged = client.get_run(parent).data.params
+    assert logged["enhance.method"] == "label_posterior"
+    assert (logged["enhance.draws"], logged["enhance.seed"]) == ("50", "3")
 
 
 def test_a_cell_whose_cost_was_saved_and_not_logged(client, parent, hook):
@@ -267,9 +291,11 @@ def test_workers_know_the_parent(client, parent):
     }
 
 
-def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path):
+def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path, caplog):
     """Parameters are logged, and runs are closed whose process has ended."""
     import mlflow
+
+    caplog.set_level("INFO", "conle")
 
     experiment = client.get_run(parent).info.experiment_id
     dead = f"{platform.node()}_{2**22 + 1}_1.00"
@@ -286,6 +312,7 @@ def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path):
     monkeypatch.setattr(mlflow, "active_run", lambda: client.get_run(parent))
     assert json.loads(os.environ[RUN_CONTEXT]) == {"user": "me", "process": this_process()}
     hook.before_pipeline_run({"project_path": str(tmp_path)})
+    assert "MLflow tracks this run at sqlite:///mlflow.db" in caplog.messages
     assert [client.get_run(run_id).info.status for run_id in ids] == [
         "KILLED",
         "RUNNING",

@@ -1,6 +1,7 @@
 """Cells of the benchmark: a dataset, a method and its hyperparameters."""
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -54,6 +55,13 @@ class Cell:
         resource = METHODS[self.method].resource
         return ["method", self.dataset, self.name, *([resource] if resource else [])]
 
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """All hyperparameters as they take effect; the enhancer checks them."""
+        defaults = METHODS[self.method].enhancer_class().get_params()
+        given = {**self.settings, **self.block}
+        return {name: given.get(name, default) for name, default in defaults.items()}
+
     def make_enhancer(self, **overrides: Any) -> LabelEnhancer:
         """The unfitted enhancer.
 
@@ -103,6 +111,16 @@ class CellFunction(partial):
         """The cell that is bound to the function."""
         return self.keywords["cell"]
 
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Call the function; its warnings go to the log, with the title of the cell."""
+        # The title names the method, as the warnings of a method do.
+        prefix = f"{METHODS[self.cell.method].class_name}: "
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: logger.warning(
+                "%s: %s", self.cell.title, str(message).removeprefix(prefix)
+            )
+            return super().__call__(*inputs, **named)
+
 
 def bind(function: Callable, **values: Any) -> Callable:
     """Bind arguments of a node's function; Kedro shows the function's own name."""
@@ -140,11 +158,8 @@ def on_failure(empty: Callable[..., Any]) -> Callable[[Callable], Callable]:
 
 
 @contextmanager
-def failures_as_parameter_errors(place: str = "") -> Iterator[None]:
+def failures_as_parameter_errors() -> Iterator[None]:
     """Turn diverged training, and labels that a method cannot use, into a `ParameterError`.
-
-    Args:
-        place: a prefix of the message.
 
     Raises:
         ParameterError: the method has failed; the message is that of its error.
@@ -152,4 +167,4 @@ def failures_as_parameter_errors(place: str = "") -> Iterator[None]:
     try:
         yield
     except (DivergenceError, NotApplicableError) as error:
-        raise ParameterError(f"{place}: {error}" if place else str(error)) from error
+        raise ParameterError(str(error)) from error

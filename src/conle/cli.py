@@ -236,8 +236,8 @@ def print_last_words() -> None:
     if tracking.parent_id() is not None:
         import mlflow
 
-        lines.append(
-            f"MLflow    run {tracking.parent_id()}; to compare runs: "
-            f"mlflow ui --backend-store-uri {short_uri(mlflow.get_tracking_uri(), project)}"
-        )
+        address = short_uri(mlflow.get_tracking_uri(), project)
+        # A server shows its runs itself.
+        ui = "" if address.startswith("http") else "mlflow ui --backend-store-uri "
+        lines.append(f"MLflow    run {tracking.parent_id()}; to compare runs: {ui}{address}")
     print_results(outputs, LAST_RUN.catalog, project, lines)

@@ -1,7 +1,11 @@
 """Hook: checks what a run needs before any work, and prepares the tracking database."""
 
+import os
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from difflib import get_close_matches
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +14,18 @@ from kedro.config import MissingConfigException, OmegaConfigLoader
 from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
 from kedro.framework.project import pipelines
-from kedro.io import CatalogProtocol
+from kedro.io import AbstractVersionedDataset, CatalogProtocol
 from kedro.io.core import is_parameter
 from kedro.pipeline import Node, Pipeline
 from kedro.pipeline.pipeline import OutputNotUniqueError
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from conle import kedro_internals
 from conle.data.atomic import PARTIAL, partial_name, remove_partial
 from conle.data.optional import Optional
 from conle.errors import ParameterError, RawFileError
-from conle.messages import existing_runs, missing_input, missing_raw_files, without_password
+from conle.messages import existing_runs, missing_input, missing_raw_files, short_uri
 from conle.methods.registry import METHODS, suggestion
 from conle.options import (
     ClusterOptions,
@@ -29,7 +34,7 @@ from conle.options import (
     set_cluster_options,
     set_run_parameters,
 )
-from conle.run import RECORDED, has_cell, recorded_runs, runs_table
+from conle.run import LAYER, OUTCOME, RECORDED, RUN, has_cell, recorded_runs, runs_table
 from conle.versions import parameters_and_artifacts
 
 # Catalog entries that come with the project.
@@ -61,6 +66,9 @@ PACKAGE = __name__.split(".")[0]
 class Preflight:
     """Refuses a run that cannot succeed, with one message."""
 
+    # The address in `mlflow.yml` that an earlier session of this process has tracked its run at.
+    _configured_uri: str | None = None
+
     @hook_impl(tryfirst=True)
     def after_context_created(self, context: KedroContext) -> None:
         """Check the options and keep them for the registration of the pipelines.
@@ -79,7 +87,8 @@ class Preflight:
         parameters = loader["parameters"]
         refuse_unknown(loader, parameters)
         refuse_unread(loader, parameters)
-        prepare_tracking(loader["mlflow"]["server"]["mlflow_tracking_uri"])
+        self._take_environment(loader["mlflow"])
+        prepare_tracking(loader["mlflow"], Path(context.project_path))
         RunOptions.from_parameters(parameters)
         set_cluster_options(ClusterOptions.from_configuration(loader["dask"]))
         set_run_parameters(parameters, Path(context.project_path))
@@ -105,6 +114,7 @@ class Preflight:
                 "methods cannot share a process: take --runner=ParallelRunner or "
                 "--runner=conle.dask_runner.DaskRunner"
             )
+        refuse_taken(pipeline, catalog, self._artifacts)
         self._refuse_repeats(pipeline)
         for node in pipeline.nodes:
             if has_cell(node):
@@ -116,6 +126,17 @@ class Preflight:
             remove_partial(Path(self._artifacts).rglob(PARTIAL))
         remove_partial([*(project / "data").rglob(PARTIAL), *project.glob(PARTIAL)])
         use_threads(self._parameters["threads"])
+
+    def _take_environment(self, configured: dict[str, Any]) -> None:
+        """Let MLflow's variables of the environment go before `mlflow.yml`."""
+        server, uri = configured["server"], os.environ.get("MLFLOW_TRACKING_URI")
+        # MLflow itself writes the address of every session into the variable.
+        if uri and uri != self._configured_uri:
+            server["mlflow_tracking_uri"] = uri
+        else:
+            self._configured_uri = server["mlflow_tracking_uri"]
+        if name := os.environ.get("MLFLOW_EXPERIMENT_NAME"):
+            configured.setdefault("tracking", {}).setdefault("experiment", {})["name"] = name
 
     def _refuse_repeats(self, pipeline: Pipeline) -> None:
         repeats = self._parameters["repeats"]
@@ -254,13 +275,46 @@ def refuse_unknown(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> 
             raise ParameterError(f"there is no parameter {name!r}{suggestion(name, own)}")
 
 
-def prepare_tracking(uri: str | None) -> None:
-    """Check that a tracking server answers, or create the tracking database atomically.
+def refuse_taken(pipeline: Pipeline, catalog: CatalogProtocol, artifacts: str) -> None:
+    """Refuse a file where an artifact needs a folder, and a folder where it is a file.
 
     Raises:
-        ParameterError: the server does not answer.
+        ParameterError: names the files and folders.
     """
-    if uri is not None and uri.startswith(("http://", "https://")):
+    folders, taken = {Path(artifacts, LAYER, name) for name in (RUN, OUTCOME)}, set()
+    outputs = pipeline.all_outputs()
+    for name in pipeline.datasets():
+        dataset = catalog.get(name)
+        local = kedro_internals.file_system(dataset)[0] == "file"
+        if not (local and isinstance(dataset, AbstractVersionedDataset)):
+            continue
+        place = Path(kedro_internals.save_path(dataset))
+        if kedro_internals.is_versioned(dataset):
+            folders.add(place.parent)
+        elif name in outputs and place.is_dir():
+            taken.add(place)
+    taken |= {own for folder in folders for own in (folder, *folder.parents) if own.is_file()}
+    if taken:
+        raise ParameterError(
+            "These names are those of artifacts, but a file is where a folder is needed, or a "
+            "folder where a file is (an older project may have left it):\n"
+            + "\n".join(f"  {place}" for place in sorted(taken))
+            + "\nMove them away and run the command again."
+        )
+
+
+def prepare_tracking(configured: Mapping[str, Any], project: Path) -> None:
+    """Check that runs can be tracked as `mlflow.yml` says; create the tracking database.
+
+    Raises:
+        ParameterError: the server does not answer, MLflow cannot use the database, or it has no
+            run of the id in MLFLOW_RUN_ID.
+    """
+    uri = configured["server"]["mlflow_tracking_uri"]
+    if uri is None:
+        return
+    address = short_uri(uri, project)
+    if uri.startswith(("http://", "https://")):
         import requests
 
         try:
@@ -268,17 +322,66 @@ def prepare_tracking(uri: str | None) -> None:
             requests.get(uri, timeout=SECONDS_FOR_AN_ANSWER)
         except requests.RequestException as error:
             raise ParameterError(
-                f"MLflow at {without_password(uri)} does not answer ({type(error).__name__}): "
-                "start it (docs/mlflow.md), or name another in conf/local/mlflow.yml"
+                f"MLflow at {address} does not answer ({type(error).__name__}): start it "
+                "(docs/mlflow.md), or name another in conf/local/mlflow.yml"
             ) from None
-    if uri is None or not uri.startswith("sqlite:///"):
+    elif uri.startswith("sqlite:///"):
+        prepare_database(Path(uri.removeprefix("sqlite:///").partition("?")[0]))
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        client = MlflowClient(uri)
+        client.search_experiments(max_results=1)
+    except (ImportError, MlflowException, SQLAlchemyError) as error:
+        reason = str(error)
+        if "database schema" in reason:
+            reason = (
+                f"its schema is not that of MLflow {version('mlflow')}. Take a copy; then "
+                f"mlflow db upgrade {address} mends an older schema. A newer one needs the MLflow "
+                "that made it"
+            )
+        raise ParameterError(f"MLflow cannot use {address}: {reason}") from None
+    run_id = os.environ.get("MLFLOW_RUN_ID")
+    if not run_id:
         return
-    path = Path(uri.removeprefix("sqlite:///").partition("?")[0])
+    try:
+        run = client.get_run(run_id).info
+        if run.lifecycle_stage == "deleted":
+            raise MlflowException("it is deleted")
+    except MlflowException as error:
+        raise ParameterError(
+            f"MLFLOW_RUN_ID is {run_id}, but MLflow at {address} cannot go on with this run "
+            f"({error}): unset it to begin a new run"
+        ) from None
+    # MLflow goes on with a run in the experiment of this run only.
+    experiment = configured.setdefault("tracking", {}).setdefault("experiment", {})
+    experiment["name"] = client.get_experiment(run.experiment_id).name
+
+
+def prepare_database(path: Path) -> None:
+    """Create the tracking database atomically, or refuse a file that is none.
+
+    Raises:
+        ParameterError: the file cannot be read as a database of MLflow.
+    """
     if path.exists():
+        try:
+            # MLflow tries for minutes to open other files, and adds its tables to other databases.
+            address = f"{path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, timeout=60, uri=True)) as database:
+                database.execute("SELECT 1 FROM experiments")
+        except sqlite3.Error as error:
+            raise ParameterError(
+                f"{path} cannot be read as a database of MLflow ({error}): if it is another file, "
+                "move it away, and the next run makes a database"
+            ) from None
         return
     from filelock import FileLock
     from mlflow import MlflowClient
 
+    path.parent.mkdir(parents=True, exist_ok=True)
     # MLflow creates its tables one by one: two runs at once would both create them, and a killed
     # run would leave only some of them.
     with FileLock(f"{path}.lock"):

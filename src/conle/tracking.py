@@ -27,8 +27,9 @@ from conle import kedro_internals
 from conle.cells import Cell
 from conle.data.provenance import git_commit
 from conle.errors import ParameterError
+from conle.messages import short_uri
 from conle.process_identity import is_alive, this_process
-from conle.run import WITHOUT_EFFECT, failures, flatten
+from conle.run import WITHOUT_EFFECT, failures, flatten, has_cell
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +72,8 @@ class ExperimentTracking:
         if parent is None:
             return
         run_id = os.environ[PARENT] = parent.info.run_id
+        address = short_uri(mlflow.get_tracking_uri(), Path(run_params["project_path"]))
+        logger.info("MLflow tracks this run at %s", address)
         client = mlflow_client()
         client.set_tag(run_id, "git_commit", git_commit(run_params["project_path"]))
         # A resumed run has the tag of its earlier process.
@@ -93,9 +96,19 @@ class ExperimentTracking:
     def before_node_run(self, node: Node, catalog: CatalogProtocol) -> None:
         """Open the run of a cell."""
         self._catalog = catalog
-        if "recovery" in node.tags and parent_id() is not None:
+        if parent_id() is None:
+            return
+        if "recovery" in node.tags:
             cell = node.func.cell
             self._open(cell, catalog.load(f"{cell.dataset}.source"))
+        elif "enhance" in node.tags and has_cell(node):
+            log_enhancer(node.func.cell.method, node.func.cell.hyperparameters)
+
+    @hook_impl
+    def after_dataset_loaded(self, dataset_name: str, data: Any) -> None:
+        """Log the method and the hyperparameters of a model that is applied."""
+        if dataset_name == "enhance.fitted_model" and parent_id() is not None:
+            log_enhancer(data.method, data.enhancer.get_params())
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str, data: Any, node: Node) -> None:
@@ -176,7 +189,7 @@ class ExperimentTracking:
             "method": cell.name,
             "protocol": protocol,
             **{name: str(value) for name, value in cell.settings.items()},
-            **{f"{cell.block_name}.{name}": value for name, value in cell.block.items()},
+            **{f"{cell.block_name}.{name}": value for name, value in cell.hyperparameters.items()},
         }
         client.log_batch(run_id, params=[Param(name, str(value)) for name, value in values.items()])
 
@@ -332,6 +345,15 @@ def end(status: str) -> None:
     while mlflow.active_run():
         mlflow.end_run(status)
     mlflow_client().set_terminated(parent_id(), status)
+
+
+def log_enhancer(method: str, hyperparameters: Mapping[str, Any]) -> None:
+    """Log the method of `--pipeline=enhance` and all its hyperparameters, as they take effect."""
+    from mlflow.entities import Param
+
+    values = {"method": method, **hyperparameters}
+    params = [Param(f"enhance.{name}", str(value)) for name, value in values.items()]
+    mlflow_client().log_batch(parent_id(), params=params)
 
 
 def log_metrics(run_id: str, metrics: list[tuple[str, float, int]]) -> None:

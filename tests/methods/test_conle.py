@@ -248,6 +248,20 @@ def test_labels_that_no_recovery_can_give_back_keep_the_last_weights():
     np.testing.assert_array_equal(recovered, fixed)
 
 
+def test_folds_without_agreement_are_counted_once(monkeypatch):
+    """The folds are trained in chunks; the labels of the second half can be given back."""
+    monkeypatch.setattr("conle.methods.training.scheduling.CHUNK_FOLDS_ON_CPU", 2)
+    features = np.random.default_rng(0).normal(size=(40, 3))
+    logical_labels = np.tile([1.0, 1, 1, 1, 0], (40, 1))
+    logical_labels[20:, 2:] = 0
+    rows = np.arange(40)
+    splits = [(rows[:20], rows[20:])] * 4 + [(rows[20:], rows[:20])]
+    with pytest.warns(UserWarning, match="no recovered training row ever binarised") as caught:
+        ConLE(steps=20, device="cpu").recover_folds(features, logical_labels, splits)
+    (warning,) = caught
+    assert str(warning.message).startswith("ConLE: in 4 of 5 folds ")
+
+
 def test_divergence_is_an_error(samples):
     wild = ConLE(reading="raw", reduction="sum", learning_rate=1e6, steps=20, device="cpu")
     with pytest.raises(DivergenceError, match="1 of 1 folds is not finite at step"):

@@ -181,9 +181,32 @@ def test_tables_keep_their_names(name, samples):
     with pytest.raises(ValueError, match="row 0 is 'row 0' in one and 'row 59' in the other"):
         make(name).fit_transform(X[::-1], L)
     enhancer = make(name).fit(X, L)
-    if enhancer.inductive:
-        with pytest.raises(ValueError, match="feature names"):
-            enhancer.transform(X[list("qprst")], L)
+    if not enhancer.inductive:
+        return
+    with pytest.raises(ValueError, match="feature names"):
+        enhancer.transform(X[list("qprst")], L)
+    with pytest.raises(ValueError, match="label 1 is named 'sun', and 'sea' in fit: give the same"):
+        enhancer.transform(X, L[["sky", "sun", "sea", "fog"]])
+    with pytest.raises(ValueError, match="label 0 is named 0, and 'sky' in fit"):
+        enhancer.transform(X, L.set_axis(range(4), axis=1))
+    # A matrix has no names.
+    np.testing.assert_array_equal(enhancer.transform(X, logical_labels), recovered)
+    numbered = X.set_axis(range(5), axis=1)
+    enhancer.fit(numbered, L)
+    with pytest.raises(ValueError, match="feature 0 is named 1, and 0 in fit"):
+        enhancer.transform(numbered[[1, 0, 2, 3, 4]], L)
+    enhancer.set_weights(enhancer.get_weights(), 5, 4)
+    assert_distributions(
+        enhancer.transform(X, L.set_axis(list("abcd"), axis=1)).to_numpy(), (60, 4)
+    )
+
+
+def test_names_of_mixed_types_are_refused_before_any_work(name, samples, monkeypatch):
+    features, logical_labels = samples
+    enhancer = make(name)
+    monkeypatch.setattr(type(enhancer), "_fit", lambda *_: pytest.fail("it is fitted"))
+    with pytest.raises(TypeError, match="all input features have string names"):
+        enhancer.fit(pd.DataFrame(features, columns=["p", "q", "r", "s", 4]), logical_labels)
 
 
 def test_a_fit_can_be_restored_from_its_weights(name, samples):

@@ -251,7 +251,7 @@ def test_labels_that_a_method_cannot_take(table):
     features, labels = table
     encoded, encoder = encode_features(features)
     labels.iloc[4] = 0
-    with pytest.raises(ParameterError, match=r"posterior_pca: no distribution .*\(row 4 with 0"):
+    with pytest.raises(ParameterError, match=r"^no distribution .*\(row 4 with 0"):
         fit_and_enhance(encoded, encoder, labels, cell=cell_of("posterior_pca"))
 
 

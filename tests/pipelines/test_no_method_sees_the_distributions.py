@@ -167,8 +167,9 @@ def test_every_function_that_makes_an_enhancer_is_bound_to_a_cell(pipelines):
             else:
                 others.add((place.as_posix(), function.name))
     assert makers == MAKES_AN_ENHANCER
-    # A model that is read is already fitted; the preflight fits none.
+    # A model that is read is already fitted; the preflight and the hyperparameters fit none.
     assert others == {
+        ("cells", "hyperparameters"),
         ("cells", "make_enhancer"),
         ("data/models", "read_model"),
         ("methods/registry", "make_enhancer"),

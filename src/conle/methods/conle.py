@@ -26,7 +26,7 @@ from conle.core.hyperparameters import (
     Share,
     Threshold,
 )
-from conle.methods.contract import Features, NotApplicableError, Split
+from conle.methods.contract import Curves, Features, NotApplicableError, Split
 from conle.methods.losses import distance_loss, threshold_loss
 from conle.methods.losses.contrastive import SMALLEST_TEMPERATURE
 from conle.methods.training.agreement import BestWeights, agreement
@@ -212,15 +212,17 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
             if self.snapshot_every is not None and step % self.snapshot_every == 0:
                 loop.take_snapshot(step, self._recover_all(networks, loop.samples))
         if self.stopping == "agreement":
-            never = best.restore()
+            best.restore()
             loop.curves |= best.curves()
-            if never:
-                warnings.warn(
-                    f"{type(self).__name__}: in {never} of {len(loop.splits)} folds no recovered "
-                    "training row ever binarised to its logical labels; their last weights are "
-                    "kept",
-                    stacklevel=2,
-                )
+
+    def _warn(self, curves: Sequence[Curves]) -> None:
+        never = sum("agreement" in own and not own["agreement"][1].any() for own in curves)
+        if never:
+            warnings.warn(
+                f"{type(self).__name__}: in {never} of {len(curves)} folds no recovered training "
+                "row ever binarised to its logical labels; their last weights are kept",
+                stacklevel=2,
+            )
 
     def _recovered(
         self, networks: ConLENetworks, samples: Samples

@@ -12,12 +12,13 @@ transductive one works in `_fit_transform`. Learned attributes end in `_`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conle.core.arrays import real_array
@@ -34,6 +35,9 @@ Rows = Int[np.ndarray, " _"]
 Enhancer = TypeVar("Enhancer", bound="LabelEnhancer")
 # The training rows and the test rows.
 Split = tuple[Rows, Rows]
+
+# Methods work under NumPy's default settings, whatever their caller has set.
+default_errstate = partial(np.errstate, all="warn", under="ignore")
 
 # Distances and variances need the squares of features.
 LARGEST_FEATURE = 1e100
@@ -89,10 +93,12 @@ class LabelEnhancer(Hyperparameters, ABC):
     Attributes:
         inductive: whether `transform` recovers samples that the method was not fitted to.
         n_features_in_, n_labels_in_: numbers of features and labels in `fit`.
+        column_names_: names of features and labels in `fit`, None for those of a matrix.
     """
 
     inductive: ClassVar[bool]
 
+    @default_errstate()
     def fit(self: Enhancer, features: ArrayLike, logical_labels: ArrayLike) -> Enhancer:
         """Learn from features and logical labels. A second call starts anew.
 
@@ -106,14 +112,18 @@ class LabelEnhancer(Hyperparameters, ABC):
         Raises:
             ValueError: wrong shapes, values that are not finite, labels other than 0 and 1, or a
                 hyperparameter out of its range.
+            TypeError: the features have names of mixed types.
             DivergenceError: training left the finite numbers.
         """
         self.check_hyperparameters()
         checked_features, checked_labels = check_inputs(features, logical_labels)
+        # Refuses names of mixed types before the training.
+        validate_data(BaseEstimator(), features, skip_check_array=True)
         self._fit(checked_features, checked_labels)
         # Set last, so that a fit that fails leaves an earlier one as it was.
         validate_data(self, features, skip_check_array=True)
         self.n_labels_in_ = checked_labels.shape[1]
+        self.column_names_ = _column_names(features, logical_labels)
         return self
 
     @abstractmethod
@@ -124,6 +134,7 @@ class LabelEnhancer(Hyperparameters, ABC):
     def fit_transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Fit to samples and recover their distributions."""
 
+    @default_errstate()
     def recover_folds(
         self,
         features: ArrayLike,
@@ -182,6 +193,7 @@ class InductiveEnhancer(LabelEnhancer):
 
     inductive: ClassVar[bool] = True
 
+    @default_errstate()
     def transform(self, features: ArrayLike, logical_labels: ArrayLike) -> Recovered | Table:
         """Recover the label distributions of any samples from their features and logical labels.
 
@@ -194,8 +206,8 @@ class InductiveEnhancer(LabelEnhancer):
             logical labels in a pandas table the result is a table with their index and columns.
 
         Raises:
-            ValueError: as in `fit`, or numbers or names of features or labels differ from those in
-                `fit`.
+            ValueError: as in `fit`, or numbers, names or the order of features or labels differ
+                from those in `fit`.
             sklearn.exceptions.NotFittedError: `fit` was not called.
             DivergenceError: a recovered value would not be finite.
         """
@@ -227,6 +239,14 @@ class InductiveEnhancer(LabelEnhancer):
                 f"not {given[0]} and {given[1]}"
             )
         validate_data(self, features, reset=False, skip_check_array=True)
+        for kind, names in _column_names(features, logical_labels).items():
+            fitted = self.column_names_[kind]
+            if None not in (names, fitted) and names != fitted:
+                column = next(n for n, name in enumerate(names) if name != fitted[n])
+                raise ValueError(
+                    f"{kind} {column} is named {names[column]!r}, and {fitted[column]!r} in fit: "
+                    "give the same columns in the same order"
+                )
         return checked_features, checked_labels
 
     def get_weights(self) -> dict[str, np.ndarray]:
@@ -253,6 +273,8 @@ class InductiveEnhancer(LabelEnhancer):
         """
         self._set_weights(weights, features, labels)
         self.n_features_in_, self.n_labels_in_ = features, labels
+        self.column_names_ = _column_names(None, None)
+        vars(self).pop("feature_names_in_", None)
         return self
 
     @abstractmethod
@@ -371,6 +393,15 @@ def _check_indices(features: ArrayLike, logical_labels: ArrayLike) -> None:
             f"the rows of features and logical_labels do not match: row {row} is "
             f"{names[0]!r} in one and {names[1]!r} in the other"
         )
+
+
+def _column_names(
+    features: ArrayLike | None, logical_labels: ArrayLike | None
+) -> dict[str, list | None]:
+    return {
+        kind: list(values.columns) if isinstance(values, Table) else None
+        for kind, values in (("feature", features), ("label", logical_labels))
+    }
 
 
 def _named_as(recovered: Recovered, logical_labels: ArrayLike) -> Recovered | Table:

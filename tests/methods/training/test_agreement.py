@@ -39,7 +39,7 @@ def test_weights_of_the_first_maximum_are_kept():
             layer.weight += 1
         at_check.append(layer.weight.detach().clone())
         best.update(step, torch.tensor(reached))
-    assert best.restore() == 1
+    best.restore()
     expected = torch.stack([at_check[1][0], at_check[0][1], at_check[2][2]])
     assert torch.equal(layer.weight, expected)
     steps, values = best.curves()["agreement"]

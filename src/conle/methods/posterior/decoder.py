@@ -51,6 +51,7 @@ from conle.methods.posterior.representations import (
 )
 from conle.methods.posterior.sampler import coefficients_from_arrays, coefficients_to_arrays
 from conle.methods.seeds import fold_seeds, spawned
+from conle.methods.training.default_settings import default_settings
 from conle.methods.training.scheduling import StepCounter, on_all_cores, resolve_device
 
 # Samples of all folds that are sampled at once. With fewer, the overhead of calls dominates; more
@@ -118,6 +119,7 @@ class PosteriorDecoder(InductiveEnhancer):
             return self.start_level
         return 2.0 if self.degree_floor else 1.0
 
+    @default_settings()
     def recover_folds(
         self,
         features: ArrayLike,
@@ -184,6 +186,7 @@ class PosteriorDecoder(InductiveEnhancer):
             recovered |= part
         return FoldRecovery([recovered[fold] for fold in range(len(splits))])
 
+    @default_settings()
     def sample(
         self, features: ArrayLike, logical_labels: ArrayLike
     ) -> Float[np.ndarray, "draws samples labels"]:
@@ -208,6 +211,7 @@ class PosteriorDecoder(InductiveEnhancer):
         drawn = torch.stack(draws).permute(0, 3, 2, 1).cpu().numpy()
         return drawn.reshape(-1, *logical_labels.shape)
 
+    @default_settings()
     def credible_intervals(
         self, features: ArrayLike, logical_labels: ArrayLike, level: float = 0.9
     ) -> tuple[Recovered, Recovered]:
@@ -230,6 +234,7 @@ class PosteriorDecoder(InductiveEnhancer):
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return low, high
 
+    @default_settings()
     def sample_chains(
         self,
         features: ArrayLike,
@@ -275,6 +280,7 @@ class PosteriorDecoder(InductiveEnhancer):
         )
         return torch.stack(list(draws), dim=1).mT.cpu().numpy()
 
+    @default_settings()
     def log_likelihood(
         self, features: ArrayLike, logical_labels: ArrayLike, draws: int = 1000
     ) -> float:
@@ -319,6 +325,7 @@ class PosteriorDecoder(InductiveEnhancer):
         of_counts = np.log((own + 0.5) / (draws + 0.5 * labels))
         return float((of_labels + of_counts).mean())
 
+    @default_settings()
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
         self._check_labels(logical_labels)
         self._warn_of_unidentified_scale(logical_labels)
@@ -329,6 +336,7 @@ class PosteriorDecoder(InductiveEnhancer):
         )
         self.representation_ = representation
 
+    @default_settings()
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         self._check_labels(logical_labels)
         draws = self._draws(features, logical_labels)
@@ -345,6 +353,7 @@ class PosteriorDecoder(InductiveEnhancer):
             for name, value in arrays.items()
         }
 
+    @default_settings()
     def _set_weights(self, weights: Mapping[str, np.ndarray], features: int, labels: int) -> None:
         def part(prefix: str) -> dict[str, np.ndarray]:
             return {

@@ -66,19 +66,15 @@ class BestWeights:
             # For a boolean index the CPU would wait for the GPU.
             torch.where(improved[:, None, None], weights, self._kept[name], out=self._kept[name])
 
-    def restore(self) -> int:
+    def restore(self) -> None:
         """Put the kept weights into the networks.
 
         A fold whose agreement was always 0 has the present weights.
-
-        Returns:
-            The number of such folds.
         """
         never = self._best == 0
         for name, weights in self._networks.state_dict().items():
             self._kept[name][never] = weights[never]
         self._networks.load_state_dict(self._kept)
-        return int(never.sum())
 
     def curves(self) -> CurvesOfFolds:
         """The agreement of each fold at its checks, folds x checks."""

@@ -32,6 +32,7 @@ from conle.methods.contract import (
 from conle.methods.seeds import fold_seeds, spawned
 from conle.methods.training.batches import fold_batches
 from conle.methods.training.cuda_graphs import tensor_float_32
+from conle.methods.training.default_settings import default_settings
 from conle.methods.training.loop import ObjectiveTerms, TrainingLoop
 from conle.methods.training.samples import Samples
 from conle.methods.training.scaling import FeatureScaling
@@ -100,11 +101,15 @@ class BatchedEnhancer(InductiveEnhancer):
         for _ in loop.descend(networks, optimizer, self._objective):
             pass
 
+    def _warn(self, curves: Sequence[Curves]) -> None:
+        """Warn of folds whose training is in doubt, given the curves of all folds."""
+
     def check_hyperparameters(self) -> None:
         """Check the hyperparameters and whether the device exists; see `Hyperparameters`."""
         super().check_hyperparameters()
         resolve_device(self.device)
 
+    @default_settings()
     def recover_folds(
         self,
         features: ArrayLike,
@@ -146,6 +151,7 @@ class BatchedEnhancer(InductiveEnhancer):
         for part in on_all_cores(train, chunks, device, counter.stop):
             parts |= part
         ordered = [parts[fold] for fold in range(len(splits))]
+        self._warn([fold.curves for fold in ordered])
         return FoldRecovery(
             recovered=[fold.recovered for fold in ordered],
             weights={
@@ -177,6 +183,7 @@ class BatchedEnhancer(InductiveEnhancer):
         recovery = self.recover_folds(features, logical_labels, [(rows, rows[:0])])
         self.weights_, self.curves_ = recovery.weights, recovery.curves[0]
 
+    @default_settings()
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         device = resolve_device(self.device)
         networks, scaling = self.trained_networks(self.weights_, logical_labels.shape[1])

@@ -154,7 +154,7 @@ def fit_and_enhance(
         ParameterError: the training diverged, or the method cannot be used with these labels.
     """
     enhancer = cell.make_enhancer()
-    with failures_as_parameter_errors(cell.method):
+    with failures_as_parameter_errors():
         distributions = enhancer.fit_transform(features, logical_labels)
     if not enhancer.inductive:
         return distributions
@@ -178,7 +178,7 @@ def apply_model(
             name,
             _shortened(values),
         )
-    with failures_as_parameter_errors(model.method):
+    with failures_as_parameter_errors():
         return model.enhance(features, logical_labels)
 
 

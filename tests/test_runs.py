@@ -231,7 +231,11 @@ def test_report_of_everything(everything):
     empty = {"table4", "posterior", "tests", "figure3", "figure4", "predictive"}
     assert made == {
         *(f"{name}.tex" for name in drawn | empty | {"ranks"}),
-        *(f"{name}{suffix}" for name in drawn | {"training"} for suffix in (".png", ".svg")),
+        *(
+            f"{name}{suffix}"
+            for name in drawn | {"training", "colours"}
+            for suffix in (".png", ".svg")
+        ),
     }
     table3 = pd.read_csv(project.report_table("table3"))
     summary = pd.read_csv(project.newest("08_reporting/summary.csv"))

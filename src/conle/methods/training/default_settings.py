@@ -18,9 +18,7 @@ def default_settings() -> Iterator[None]:
     """
     with ExitStack() as stack:
 
-        def set_default(
-            get: Callable[[], Any], set_to: Callable[[Any], None], *default: Any
-        ) -> None:
+        def set_default(get: Callable, set_to: Callable, *default: Any) -> None:
             before = get()
             if before not in default:
                 stack.callback(set_to, before)

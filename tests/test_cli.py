@@ -77,6 +77,7 @@ def test_addresses_are_shown_without_a_password(tmp_path):
 def test_the_last_words_say_where_runs_can_be_compared(monkeypatch, tracked_at, address, shown):
     said = []
     monkeypatch.setattr(cli.LAST_RUN, "pipeline", SimpleNamespace(all_outputs=lambda: {"summary"}))
+    monkeypatch.setattr(cli, "link_latest", lambda *_: None)
     monkeypatch.setattr("conle.reporting.console.print_results", lambda *own: said.extend(own[-1]))
     monkeypatch.setenv(PARENT, "r1")
     tracked_at(address)

@@ -190,7 +190,7 @@ def test_an_empty_catalog(toy):
         in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "18 cells are missing" in page
+    assert "18 methods of a dataset are missing" in page
     table = toy.report_table("table3").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 
@@ -230,7 +230,7 @@ def test_report_of_everything(everything):
     drawn = {"table1", "table2", "table3", "cost"}
     empty = {"table4", "posterior", "tests", "figure3", "figure4", "predictive"}
     assert made == {
-        *(f"{name}.tex" for name in drawn | empty | {"ranks"}),
+        *(f"{name}.tex" for name in drawn | empty | {"ranks", "leaderboard"}),
         *(
             f"{name}{suffix}"
             for name in drawn | {"training", "colours"}

@@ -1,5 +1,6 @@
 import platform
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +21,13 @@ from conle.data.atomic import JSONDataset
 from conle.data.optional import OptionalJSONDataset
 from conle.errors import ParameterError, RawFileError
 from conle.pipelines.recovery.pipeline import recovery_node
-from conle.preflight import Preflight, prepare_tracking, read_by_hooks, use_threads
+from conle.preflight import (
+    Preflight,
+    prepare_database,
+    prepare_tracking,
+    read_by_hooks,
+    use_threads,
+)
 
 
 def check(tmp_path, pipeline=None, catalog=None, artifacts="data", runner="", **options):
@@ -256,6 +263,24 @@ def test_a_file_that_is_no_tracking_database(tmp_path, kind):
     if kind == "another program's":
         with closing(sqlite3.connect(path)) as opened:
             assert opened.execute("SELECT name FROM sqlite_master").fetchall() == [("own",)]
+
+
+def test_a_database_that_a_killed_run_has_left(tmp_path):
+    """Its last change is undone when it is opened."""
+    path = tmp_path / "mlflow.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("CREATE TABLE experiments (name)")
+        writer.execute("PRAGMA cache_size = 1")
+        writer.execute("BEGIN")
+        # The change is larger than the cache, so that it is in the file before it is committed.
+        writer.executemany("INSERT INTO experiments VALUES (?)", [["x" * 999]] * 99)
+        left = tmp_path / "left.db"
+        for suffix in ("", "-journal"):
+            shutil.copy(f"{path}{suffix}", f"{left}{suffix}")
+    assert Path(f"{left}-journal").stat().st_size > 0
+    prepare_database(left)
+    with closing(sqlite3.connect(left)) as opened:
+        assert opened.execute("SELECT count(*) FROM experiments").fetchone() == (0,)
 
 
 @pytest.mark.parametrize(

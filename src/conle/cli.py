@@ -81,8 +81,12 @@ class LastRun:
 
     @hook_impl
     def before_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
-        """Keep the pipeline and the catalog."""
+        """Keep the pipeline and the catalog; let a command search for garbage from now on."""
         self.pipeline, self.catalog = pipeline, catalog
+        if not gc.isenabled():
+            gc.freeze()
+            gc.set_threshold(100_000, 20, 20)
+            gc.enable()
 
 
 LAST_RUN = LastRun()
@@ -97,9 +101,9 @@ def run_command(
     datasets: str | None, input_file: str | None, resume: bool, **options: Any
 ) -> dict[str, Any]:
     """Run the pipeline."""
-    # torch, MLflow and scikit-learn make many objects that live as long as the run. Searching
-    # them for garbage takes a third of a short run's time.
-    gc.set_threshold(100_000, 20, 20)
+    # torch, MLflow and scikit-learn make a million objects that live as long as the run. Searching
+    # them for garbage takes seconds.
+    gc.disable()
     atexit.register(gc.freeze)
     parameters = options["params"]
     if datasets is not None:
@@ -136,6 +140,8 @@ def run_command(
         if plain is None:
             raise
         raise plain from None
+    finally:
+        gc.enable()
 
 
 run = click.Command(

@@ -121,10 +121,12 @@ class Preflight:
                 node.func.cell.make_enhancer()
         project = Path(run_params["project_path"])
         self._refuse_missing(pipeline, catalog, project)
+        folders = {project / "data"}
         # An object store shows only complete objects.
         if "://" not in self._artifacts:
-            remove_partial(Path(self._artifacts).rglob(PARTIAL))
-        remove_partial([*(project / "data").rglob(PARTIAL), *project.glob(PARTIAL)])
+            folders.add(Path(self._artifacts))
+        found = [path for folder in folders for path in folder.rglob(PARTIAL)]
+        remove_partial([*found, *project.glob(PARTIAL)])
         use_threads(self._parameters["threads"])
 
     def _take_environment(self, configured: dict[str, Any]) -> None:
@@ -257,12 +259,14 @@ def refuse_unknown(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> 
     Raises:
         ParameterError: names the parameter, and the nearest name.
     """
-    configured = OmegaConfigLoader(
-        conf_source=loader.conf_source,
-        env=loader.env,
-        base_env=loader.base_env,
-        default_run_env=loader.default_run_env,
-    )["parameters"]
+    configured = parameters
+    if loader.runtime_params:
+        configured = OmegaConfigLoader(
+            conf_source=loader.conf_source,
+            env=loader.env,
+            base_env=loader.base_env,
+            default_run_env=loader.default_run_env,
+        )["parameters"]
     own = {
         *RunOptions.model_fields,
         *COLUMNS,
@@ -369,7 +373,8 @@ def prepare_database(path: Path) -> None:
     if path.exists():
         try:
             # MLflow tries for minutes to open other files, and adds its tables to other databases.
-            address = f"{path.absolute().as_uri()}?mode=ro"
+            # A killed run may have left a change that is undone now, so this may write.
+            address = f"{path.absolute().as_uri()}?mode=rw"
             with closing(sqlite3.connect(address, timeout=60, uri=True)) as database:
                 database.execute("SELECT 1 FROM experiments")
         except sqlite3.Error as error:
@@ -380,6 +385,7 @@ def prepare_database(path: Path) -> None:
         return
     from filelock import FileLock
     from mlflow import MlflowClient
+    from sqlalchemy import Engine, event
 
     path.parent.mkdir(parents=True, exist_ok=True)
     # MLflow creates its tables one by one: two runs at once would both create them, and a killed
@@ -387,8 +393,19 @@ def prepare_database(path: Path) -> None:
     with FileLock(f"{path}.lock"):
         if not path.exists():
             partial = Path(partial_name(path))
-            MlflowClient(f"sqlite:///{partial.as_posix()}").search_experiments()
+            event.listen(Engine, "connect", write_without_waiting)
+            try:
+                MlflowClient(f"sqlite:///{partial.as_posix()}").search_experiments()
+            finally:
+                event.remove(Engine, "connect", write_without_waiting)
+            with partial.open("rb+") as file:
+                os.fsync(file.fileno())
             partial.replace(path)
+
+
+def write_without_waiting(connection: sqlite3.Connection, *_: Any) -> None:
+    """Let a connection not wait for the disk after each change: MLflow makes hundreds."""
+    connection.execute("PRAGMA synchronous = OFF")
 
 
 def use_threads(number: int | None) -> None:

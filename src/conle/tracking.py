@@ -65,7 +65,7 @@ class ExperimentTracking:
     def before_pipeline_run(self, run_params: dict[str, Any]) -> None:
         """Keep the parent run; mark open runs of ended processes as killed."""
         import mlflow
-        from mlflow.entities import Param
+        from mlflow.entities import Param, RunTag
 
         os.environ.pop(PARENT, None)
         parent = mlflow.active_run()
@@ -74,10 +74,13 @@ class ExperimentTracking:
         run_id = os.environ[PARENT] = parent.info.run_id
         address = short_uri(mlflow.get_tracking_uri(), Path(run_params["project_path"]))
         logger.info("MLflow tracks this run at %s", address)
+        if self._begins_run:
+            # Otherwise, kedro-mlflow opens the run once more for every node.
+            self._context.mlflow.tracking.run.nested = False
         client = mlflow_client()
-        client.set_tag(run_id, "git_commit", git_commit(run_params["project_path"]))
         # A resumed run has the tag of its earlier process.
-        client.set_tag(run_id, PROCESS, this_process())
+        tags = {"git_commit": git_commit(run_params["project_path"]), PROCESS: this_process()}
+        client.log_batch(run_id, tags=[RunTag(name, value) for name, value in tags.items()])
         parameters = flatten(self._context.config_loader["parameters"])
         parameters = [
             Param(name, str(value))
@@ -179,6 +182,7 @@ class ExperimentTracking:
                     "data_sha256": source["sha256"],
                 },
             ).info.run_id
+            self._runs[parent_id(), cell.dataset, cell.name] = run_id
         else:
             # The cell is computed again: its worker died, or its run is resumed.
             client.update_run(run_id, "RUNNING")

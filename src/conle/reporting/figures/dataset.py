@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.figure import Figure, SubFigure
-from sklearn.decomposition import PCA
 
 from conle.reporting.figures.canvas import legend_outside, name_labels, panel_grid
 from conle.reporting.titles import column_title, label_titles
@@ -117,6 +116,8 @@ def recovery_as_colours(
     elif features.shape[1] <= 3:
         plane, axis_names = features[:, :2], ("feature 1", "feature 2")
     else:
+        from sklearn.decomposition import PCA
+
         plane = PCA(2, svd_solver="full").fit_transform(features)
         axis_names = ("principal component 1", "principal component 2")
     true = next(iter(panels.values()))

@@ -2,6 +2,8 @@ import atexit
 import errno
 import gc
 import platform
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +11,8 @@ import click
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from click.testing import CliRunner
-from kedro.io import DatasetError
+from kedro.io import DataCatalog, DatasetError
+from kedro.pipeline import Pipeline
 from mlflow.exceptions import MlflowException
 from safetensors import SafetensorError
 
@@ -88,10 +91,13 @@ def test_the_last_words_say_where_runs_can_be_compared(monkeypatch, tracked_at, 
 @pytest.fixture
 def command(monkeypatch):
     """Runs the command; `given` are the options that Kedro's own gets, which may raise."""
-    calls = SimpleNamespace(given=None, closed=[], last_words=0, raises=None)
+    calls = SimpleNamespace(given=None, closed=[], last_words=0, raises=None, searches=[], frozen=0)
 
     def kedro_run(**options):
         calls.given = options
+        calls.searches.append(gc.isenabled())
+        cli.LastRun().before_pipeline_run(Pipeline([]), DataCatalog())
+        calls.searches.append(gc.isenabled())
         if calls.raises is not None:
             raise calls.raises
         return "done"
@@ -105,7 +111,12 @@ def command(monkeypatch):
     monkeypatch.setattr(cli, "print_last_words", last_words)
     monkeypatch.setattr(cli, "close_tracking", calls.closed.append)
     monkeypatch.setattr(cli, "resume_version", lambda options: True)
+
+    def freeze():
+        calls.frozen += 1
+
     # The process of the tests must not freeze its objects.
+    monkeypatch.setattr(gc, "freeze", freeze)
     monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
     monkeypatch.setattr(atexit, "register", lambda _: None)
     calls.run = lambda *arguments: CliRunner().invoke(cli.run, arguments)
@@ -176,6 +187,25 @@ def test_how_a_command_ends(command, error, closed, last_words):
     else:
         assert "Error: " in result.output
         assert isinstance(result.exception, SystemExit)
+
+
+def test_a_command_searches_for_garbage_from_its_first_node_on(command):
+    command.run("--pipeline=conle")
+    assert (command.searches, command.frozen) == ([False, True], 1)
+    cli.LastRun().before_pipeline_run(Pipeline([]), DataCatalog())
+    assert command.frozen == 1
+    # A command that fails before any node leaves the search on.
+    command.run("--params=resume=maybe")
+    assert gc.isenabled()
+
+
+def test_settings_import_little():
+    """Every kedro command imports them."""
+    command = (
+        "import sys, conle.settings\n"
+        "assert not {'matplotlib', 'mlflow', 'torch'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", command], check=True)
 
 
 def test_resume_is_true_or_false(command):

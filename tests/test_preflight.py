@@ -14,6 +14,7 @@ from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
 from mlflow.version import VERSION
+from sqlalchemy import Engine, event
 
 from conle import run
 from conle.cells import bind
@@ -27,6 +28,7 @@ from conle.preflight import (
     prepare_tracking,
     read_by_hooks,
     use_threads,
+    write_without_waiting,
 )
 
 
@@ -130,6 +132,19 @@ def test_hooks_read_the_source_of_a_recovered_dataset(tmp_path):
     catalog["Toy.source"] = JSONDataset(filepath=str(tmp_path / "missing"))
     with pytest.raises(ParameterError, match=r"catalog yet:\n  Toy\.source\n"):
         check(tmp_path, Pipeline([node]), catalog)
+
+
+def test_a_new_tracking_database_is_that_of_mlflow(tmp_path, tracking_database):
+    path = tmp_path / "mlflow.db"
+    prepare_database(path)
+    tables = "SELECT name, sql FROM sqlite_master ORDER BY name"
+    made, expected = (
+        sqlite3.connect(file).execute(tables).fetchall() for file in (path, tracking_database)
+    )
+    assert made == expected
+    assert not list(tmp_path.glob("*.partial"))
+    # Later connections wait for the disk.
+    assert not event.contains(Engine, "connect", write_without_waiting)
 
 
 def test_the_number_of_threads():

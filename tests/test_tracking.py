@@ -307,7 +307,11 @@ def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path, caplog):
     client.set_tag(parent, "process", this_process())
     hook = ExperimentTracking()
     parameters = {"conle": {"steps": 20}, "resume": False, **{f"p{n}": n for n in range(150)}}
-    hook.after_context_created(SimpleNamespace(config_loader={"parameters": parameters}))
+    run = SimpleNamespace(nested=True)
+    settings = SimpleNamespace(tracking=SimpleNamespace(run=run))
+    hook.after_context_created(
+        SimpleNamespace(config_loader={"parameters": parameters}, mlflow=settings)
+    )
     # kedro-mlflow begins the run.
     monkeypatch.setattr(mlflow, "active_run", lambda: client.get_run(parent))
     assert json.loads(os.environ[RUN_CONTEXT]) == {"user": "me", "process": this_process()}
@@ -325,6 +329,8 @@ def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path, caplog):
     assert logged.items() <= own.data.params.items()
     assert "resume" not in own.data.params
     assert os.environ[PARENT] == parent
+    # kedro-mlflow does not begin it again for each node.
+    assert run.nested is False
 
 
 def test_a_resumed_run_goes_on_in_mlflow(client, parent):

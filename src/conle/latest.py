@@ -8,7 +8,6 @@ import click
 from kedro.io import CatalogProtocol
 
 from conle import kedro_internals
-from conle.data.atomic import partial_name
 
 # Relative to the project.
 FOLDER = Path("data", "latest")
@@ -33,6 +32,8 @@ def link_latest(outputs: set[str], catalog: CatalogProtocol, project: Path) -> N
         catalog: holds the entries.
         project: folder of the project.
     """
+    from conle.data.atomic import partial_name
+
     for name in outputs.intersection(LINKED):
         entry = catalog.get(name)
         protocol, _ = kedro_internals.file_system(entry)

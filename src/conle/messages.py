@@ -3,11 +3,13 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from conle.methods.registry import suggestion
 from conle.options import PAPER_DATASETS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GO_ON = "Finished work is kept: the same command with --resume goes on from there."
 LISTED_RUNS = 5
@@ -31,7 +33,7 @@ def missing_raw_files(missing: Sequence[str], raw_dir: str) -> str:
     )
 
 
-def existing_runs(runs: pd.DataFrame) -> str:
+def existing_runs(runs: "pd.DataFrame") -> str:
     """Lists recorded runs, and the command that reports on each.
 
     Args:

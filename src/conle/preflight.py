@@ -22,8 +22,6 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from conle import kedro_internals
-from conle.data.atomic import PARTIAL, partial_name, remove_partial
-from conle.data.optional import Optional
 from conle.errors import ParameterError, RawFileError
 from conle.messages import existing_runs, missing_input, missing_raw_files, short_uri
 from conle.methods.registry import METHODS, suggestion
@@ -108,6 +106,8 @@ class Preflight:
                 usable.
             RawFileError: a file is missing.
         """
+        from conle.data.atomic import PARTIAL, remove_partial
+
         if "ThreadRunner" in run_params["runner"]:
             # Its nodes share one process, and a process has one limit of threads for all of them.
             raise ParameterError(
@@ -151,6 +151,8 @@ class Preflight:
                 )
 
     def _refuse_missing(self, pipeline: Pipeline, catalog: CatalogProtocol, project: Path) -> None:
+        from conle.data.optional import Optional
+
         required = {
             name
             for name in pipeline.inputs()
@@ -386,6 +388,8 @@ def prepare_database(path: Path) -> None:
     from filelock import FileLock
     from mlflow import MlflowClient
     from sqlalchemy import Engine, event
+
+    from conle.data.atomic import partial_name
 
     path.parent.mkdir(parents=True, exist_ok=True)
     # MLflow creates its tables one by one: two runs at once would both create them, and a killed

@@ -15,20 +15,22 @@ from functools import cache
 from importlib.metadata import version as version_of
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fsspec
-import pandas as pd
-from filelock import FileLock
 from kedro.framework.session.store import BaseSessionStore
 from kedro.io import AbstractVersionedDataset, CatalogProtocol, DatasetError
 from kedro.io.core import Version, is_parameter
 from kedro.pipeline import Node, Pipeline
 
 from conle import kedro_internals
-from conle.data.atomic import JSONDataset
 from conle.errors import ParameterError
 from conle.process_identity import is_alive, this_process
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from conle.data.atomic import JSONDataset
 
 logger = logging.getLogger(__name__)
 
@@ -188,6 +190,8 @@ def lock(artifacts: str, version: str) -> AbstractContextManager:
     """Let one command at a time take a run over. An object store has no locks."""
     if "://" in artifacts:
         return nullcontext()
+    from filelock import FileLock
+
     return FileLock(Path(artifacts, LAYER, RUN, version, ".lock"))
 
 
@@ -221,7 +225,9 @@ def end(artifacts: str, version: str, failed: Mapping[str, str]) -> None:
     _file(artifacts, version, OUTCOME).save({"failed": dict(failed)})
 
 
-def _file(artifacts: str, version: str, name: str) -> JSONDataset:
+def _file(artifacts: str, version: str, name: str) -> "JSONDataset":
+    from conle.data.atomic import JSONDataset
+
     return JSONDataset(
         filepath=f"{artifacts}/{LAYER}/{name}",
         version=Version(version, version),
@@ -368,13 +374,15 @@ def _data_of(run: RecordedRun, dataset: str, by_version: Mapping[str, RecordedRu
     return None
 
 
-def runs_table(runs: Sequence[RecordedRun]) -> pd.DataFrame:
+def runs_table(runs: Sequence[RecordedRun]) -> "pd.DataFrame":
     """The runs whose cells a report can show, each with the command that reports on it.
 
     Returns:
         Columns run, pipelines, protocol, repeats, folds, seed, threshold, datasets, methods,
         finished and command; one row per protocol, datasets and methods, the newest first.
     """
+    import pandas as pd
+
     rows = []
     for run in runs:
         own = run.record

@@ -15,21 +15,22 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from kedro.framework.context import KedroContext
 from kedro.framework.hooks import hook_impl
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Node, Pipeline
 
 from conle import kedro_internals
-from conle.cells import Cell
 from conle.data.provenance import git_commit
 from conle.errors import ParameterError
 from conle.messages import short_uri
 from conle.process_identity import is_alive, this_process
 from conle.run import WITHOUT_EFFECT, failures, flatten, has_cell
+
+if TYPE_CHECKING:
+    from conle.cells import Cell
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class ExperimentTracking:
         if parent_id() is not None:
             close_children({}, "FAILED")
 
-    def _open(self, cell: Cell, source: Mapping[str, str]) -> None:
+    def _open(self, cell: "Cell", source: Mapping[str, str]) -> None:
         from mlflow.entities import Param
 
         client = mlflow_client()
@@ -256,6 +257,7 @@ class ModelLogging:
         if parent_id() is None or "enhance.model" not in pipeline.all_outputs():
             return
         import mlflow
+        import pandas as pd
         from mlflow.exceptions import MlflowException
         from mlflow.models import infer_signature
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from conle.methods.contract import LabelEnhancer
+if TYPE_CHECKING:
+    import conle.methods.contract
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Method:
         return self.path.split(":")[1]
 
     @property
-    def enhancer_class(self) -> type[LabelEnhancer]:
+    def enhancer_class(self) -> type["conle.methods.contract.LabelEnhancer"]:
         """The class, imported on use."""
         return getattr(import_module(self.path.split(":")[0]), self.class_name)
 
@@ -153,7 +154,9 @@ DATASET_SETTINGS = ("degree_floor",)
 MOST_LISTED = 40
 
 
-def make_enhancer(name: str, hyperparameters: Any = None, **run_settings: Any) -> LabelEnhancer:
+def make_enhancer(
+    name: str, hyperparameters: Any = None, **run_settings: Any
+) -> "conle.methods.contract.LabelEnhancer":
     """Make the unfitted enhancer of a name.
 
     Args:

@@ -70,22 +70,32 @@ def test_addresses_are_shown_without_a_password(tmp_path):
 @pytest.mark.parametrize(
     ("address", "shown"),
     [
-        ("http://me:secret@host:5000", "http://host:5000"),
+        ("http://me:secret@host:5000/", ["MLflow    to {}:", "  http://host:5000"]),
         (
             "sqlite:////a/mlflow.db?timeout=60",
-            "mlflow ui --backend-store-uri sqlite:////a/mlflow.db",
+            [
+                "MLflow    to {}: mlflow ui --backend-store-uri sqlite:////a/mlflow.db",
+                "  http://127.0.0.1:5000",
+            ],
         ),
     ],
 )
-def test_the_last_words_say_where_runs_can_be_compared(monkeypatch, tracked_at, address, shown):
+@pytest.mark.parametrize(
+    ("page", "compares", "what"),
+    [("/#/view", True, "compare methods"), ("/#/run", False, "see the run")],
+)
+def test_the_last_words_say_where_a_run_is_in_mlflow(
+    monkeypatch, tracked_at, address, shown, page, compares, what
+):
     said = []
-    monkeypatch.setattr(cli.LAST_RUN, "pipeline", SimpleNamespace(all_outputs=lambda: {"summary"}))
+    monkeypatch.setattr(cli.LAST_RUN, "pipeline", SimpleNamespace(all_outputs=lambda: {"scores"}))
     monkeypatch.setattr(cli, "link_latest", lambda *_: None)
+    monkeypatch.setattr("conle.tracking.page_of_run", lambda: (page, compares))
     monkeypatch.setattr("conle.reporting.console.print_results", lambda *own: said.extend(own[-1]))
     monkeypatch.setenv(PARENT, "r1")
     tracked_at(address)
     cli.print_last_words()
-    assert said == [f"MLflow    run r1; to compare runs: {shown}"]
+    assert said == [shown[0].format(what), shown[1] + page]
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def test_a_failing_method_leaves_the_others(several):
     (experiment,) = client.search_experiments(filter_string="name = 'conle'")
     tracked = client.search_runs([experiment.experiment_id])
     failed = {run.info.run_name for run in tracked if run.info.status == "FAILED"}
-    assert failed == {"conle", "One conle", "Two conle"}
+    assert failed == {"conle, One+Two, 1 x 3 folds", "One conle", "Two conle"}
 
 
 @pytest.mark.slow

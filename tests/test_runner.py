@@ -316,7 +316,7 @@ def test_a_cell_that_kills_every_worker_leaves_the_others(several, cluster):
     assert re.search(r"One conle: [23] workers have died of it", output)
     assert "Traceback" not in output
     runs = {run.info.run_name: run.info.status for run in tracked(several)}
-    assert runs.pop("One conle") == runs.pop("conle") == "FAILED"
+    assert runs.pop("One conle") == runs.pop("conle, One+Two, 1 x 3 folds") == "FAILED"
     assert set(runs.values()) == {"FINISHED"}
     assert len(runs) == CELLS - 1
 

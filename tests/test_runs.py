@@ -116,16 +116,16 @@ def test_mlflow_runs(artificial_run):
         values = results[results["method"] == method].groupby("measure")["value"]
         for measure in MEASURES:
             assert child.data.metrics[measure] == pytest.approx(values.mean()[measure])
-            assert child.data.metrics[f"{measure}_std"] == pytest.approx(values.std()[measure])
+            assert child.data.metrics[f"std/{measure}"] == pytest.approx(values.std()[measure])
         assert child.data.metrics["seconds"] > 0
         artifacts = {item.path for item in client.list_artifacts(child.info.run_id)}
         assert {"recovered", "pictures"} <= artifacts
 
     conle = children["conle"]
     assert conle.data.params["conle.steps"] == "20"
-    loss = client.get_metric_history(conle.info.run_id, "loss")
+    loss = client.get_metric_history(conle.info.run_id, "training/loss")
     assert sorted(point.step for point in loss) == list(range(1, 21))
-    agreement = client.get_metric_history(conle.info.run_id, "agreement")
+    agreement = client.get_metric_history(conle.info.run_id, "training/agreement")
     assert sorted(point.step for point in agreement) == [10, 20]
     pictures = {item.path for item in client.list_artifacts(conle.info.run_id, "pictures")}
     assert pictures == {"pictures/training_curves.png", "pictures/recovery_picture.png"}

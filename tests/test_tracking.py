@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import platform
@@ -5,6 +6,7 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import click
+import numpy as np
 import pandas as pd
 import pytest
 from cells_for_tests import cell_of
@@ -17,11 +19,22 @@ from mlflow.exceptions import MlflowException
 from conle import tracking
 from conle.cells import bind
 from conle.cli import plain_error
+from conle.core.measures import MEASURES
 from conle.data.atomic import JSONDataset, ParquetDataset
 from conle.errors import ParameterError
-from conle.methods.registry import make_enhancer
+from conle.messages import run_title
+from conle.methods.registry import TITLES, make_enhancer
 from conle.process_identity import this_process
-from conle.tracking import PARENT, RUN_CONTEXT, ExperimentTracking, ModelLogging, continue_tracking
+from conle.reporting.description import board_of, describe
+from conle.reporting.scores import RESULT_COLUMNS, summarise
+from conle.tracking import (
+    PARENT,
+    RUN_CONTEXT,
+    ExperimentTracking,
+    ModelLogging,
+    continue_tracking,
+    datasets_of,
+)
 
 SOURCE = {"sha256": "f"}
 
@@ -104,7 +117,7 @@ def hook(parent, tmp_path):
     catalog = DataCatalog(
         {
             "Toy.source": entry(JSONDataset, "source.json"),
-            "Toy.conle.cost": entry(JSONDataset, "cost.json", run="cell", metrics="values"),
+            "Toy.conle.cost": entry(JSONDataset, "cost.json", run="cell", metrics=["seconds"]),
             "Toy.conle.curves": entry(ParquetDataset, "curves", run="cell", metrics="steps"),
             "Toy.conle.scores": entry(ParquetDataset, "scores", run="cell", metrics="measures"),
             "Toy.conle.rows": entry(JSONDataset, "rows.json", run="cell", artifact_path="rows"),
@@ -185,15 +198,16 @@ def test_a_cell_whose_cost_was_saved_and_not_logged(client, parent, hook):
 
 def test_numbers_of_a_cell(client, parent, hook):
     *_, save = hook
-    save("Toy.conle.cost", {"seconds": 2.0, "peak_memory_mib": 3.0})
+    save("Toy.conle.cost", {"memory_before_mib": 3.0, "seconds": 2.0})
     curves = [("loss", 1, 1, 1, 4.0), ("loss", 1, 2, 1, 2.0), ("loss", 1, 1, 2, 1.0)]
     save(
         "Toy.conle.curves",
         pd.DataFrame(curves, columns=["quantity", "repeat", "fold", "step", "value"]),
     )
     child = child_of(client, parent)
-    assert child.data.metrics == {"seconds": 2.0, "peak_memory_mib": 3.0, "loss": 1.0}
-    history = client.get_metric_history(child.info.run_id, "loss")
+    # Only the numbers that the catalog names.
+    assert child.data.metrics == {"seconds": 2.0, "training/loss": 1.0}
+    history = client.get_metric_history(child.info.run_id, "training/loss")
     # The mean over the folds.
     assert [(own.step, own.value) for own in history] == [(1, 3.0), (2, 1.0)]
     assert child.info.status == "RUNNING"
@@ -201,10 +215,10 @@ def test_numbers_of_a_cell(client, parent, hook):
     save("Toy.conle.scores", scores)
     child = child_of(client, parent)
     assert child.data.metrics["clark"] == pytest.approx(0.2)
-    assert child.data.metrics["clark_std"] == pytest.approx(scores["value"][:2].std())
+    assert child.data.metrics["std/clark"] == pytest.approx(scores["value"][:2].std())
     # A single fold has no deviation.
     assert child.data.metrics["cosine"] == 0.9
-    assert "cosine_std" not in child.data.metrics
+    assert "std/cosine" not in child.data.metrics
     # It ended when its method did.
     assert child.info.status == "FINISHED"
     assert child.info.end_time == child.info.start_time + 2000
@@ -263,6 +277,116 @@ def test_the_end_of_a_run(client, parent, hook, cost, begins, status):
     assert client.get_run(parent).info.status == status
 
 
+@pytest.mark.parametrize(
+    ("pipelines", "datasets", "protocol", "title"),
+    [
+        (["conle"], ["A"], "cross_validation", "conle, A, 10 x 5 folds"),
+        (["report"], ["A", "B", "C"], "transductive", "report, A+B+C, transductive"),
+        (["conle"], ["A", "B", "C", "D"], "transductive", "conle, 4 datasets, transductive"),
+        (["enhance"], ["mine.csv"], "cross_validation", "enhance, mine.csv"),
+        (["fetch"], [], "cross_validation", "fetch"),
+    ],
+)
+def test_the_name_of_a_run(pipelines, datasets, protocol, title):
+    parameters = {"protocol": protocol, "repeats": 10, "folds": 5}
+    assert run_title(pipelines, datasets, parameters) == title
+
+
+def test_the_datasets_in_the_name_of_a_run():
+    given = {"datasets": "A+B", "input": "/x/mine.csv"}
+    cells = [cell_of("conle", dataset=name) for name in ("A", "B", "A")]
+    nodes = [
+        Node(bind(lambda cell: None, cell=cell), None, f"o{n}") for n, cell in enumerate(cells)
+    ]
+    assert datasets_of(Pipeline(nodes), given) == ["A", "B"]
+    assert datasets_of(Pipeline([]), given) == []
+    assert datasets_of(Pipeline([Node(lambda x: x, "recorded", "out")]), given) == ["A", "B"]
+    assert datasets_of(Pipeline([Node(lambda x: x, "scores", "summary")]), given) == ["A", "B"]
+    enhance = bind(lambda cell: None, cell=cell_of("conle", dataset="enhance"))
+    assert datasets_of(Pipeline([Node(enhance, None, "out")]), given) == ["mine.csv"]
+
+
+def test_the_parent_run_compares_the_methods(client, parent, tmp_path):
+    """It has the means over the datasets, the leaderboard and the datasets."""
+    folds = [
+        (name, method, "cross_validation", "training_folds", 0, fold, measure, value + 0.1 * fold)
+        for name, shift in (("One", 0.0), ("Two", 1.0))
+        for method, value in (("conle", 0.2 + shift), ("lp", 0.4 + shift))
+        for fold in range(2)
+        for measure in MEASURES
+    ]
+    results = pd.DataFrame([(*row, "d") for row in folds], columns=RESULT_COLUMNS)
+    sha256 = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("One", "Two")}
+    entries = {
+        "summary": summarise(results),
+        "results": results,
+        "params:folds": 2,
+    }
+    catalog = SimpleNamespace(
+        load=entries.__getitem__,
+        get=lambda name: JSONDataset(filepath=str(tmp_path / name)),
+    )
+    cells = [
+        SimpleNamespace(data=SimpleNamespace(tags={"dataset": name, "data_sha256": own}))
+        for name, own in sha256.items()
+        for _ in ("conle", "lp")
+    ]
+    tracking.log_comparison(catalog, cells)
+    run = client.get_run(parent)
+    expected = {"conle": 0.75, "lp": 0.95}
+    assert run.data.metrics == {
+        f"{measure}.{method}": pytest.approx(value)
+        for measure in ("kl_divergence", "canberra")
+        for method, value in expected.items()
+    }
+    note = run.data.tags["mlflow.note.content"].splitlines()
+    assert note[2].startswith("One: ConLE is best by KL (0.2500), 0.2000 (44 %) below LP")
+    assert note[6] == "Means over the datasets (2):"
+    assert note[8].startswith("| method | average rank | KL ↓ | Chebyshev ↓ |")
+    assert note[10].startswith("| ConLE | **1.33** | **0.7500** |")
+    logged = [own.dataset for own in run.inputs.dataset_inputs]
+    assert {own.name: own.digest for own in logged} == {k: v[:36] for k, v in sha256.items()}
+    assert {json.loads(own.source)["sha256"] for own in logged} == set(sha256.values())
+    assert json.loads(logged[0].source)["uri"].endswith(f"{logged[0].name}.raw")
+
+
+def test_a_run_with_cells_has_a_view_that_compares_them(client, parent, hook):
+    own, catalog, *_ = hook
+    own.after_context_created(SimpleNamespace())
+    experiment = client.get_run(parent).info.experiment_id
+    address = f"/#/experiments/{experiment}/runs"
+    assert tracking.page_of_run() == (f"{address}/{parent}", False)
+    own.after_pipeline_run(Pipeline([]), catalog)
+    assert tracking.page_of_run() == (f"{address}?viewStateShareKey={parent[:8]}", True)
+    tags = client.get_experiment(experiment).tags
+    view = json.loads(tags[f"mlflow.sharedViewState.{parent[:8]}"])
+    assert parent in view["searchFilter"]
+    assert view["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "method"}]
+    assert [own["metricKey"] for own in view["compareRunCharts"]][:2] == [
+        "kl_divergence",
+        "canberra",
+    ]
+
+
+def test_the_description_of_many_datasets_fits():
+    """MLflow cuts a tag after 8000 characters."""
+    names = [f"Dataset_of_a_long_name_{n:02}" for n in range(14)]
+    for datasets in (names[:13], names):
+        rng = np.random.default_rng(0)
+        folds = [
+            (name, method, "cross_validation", "all", 0, fold, measure, rng.random(), "d")
+            for name in datasets
+            for method in TITLES
+            for fold in range(2)
+            for measure in MEASURES
+        ]
+        results = pd.DataFrame(folds, columns=RESULT_COLUMNS)
+        text = describe(*board_of(summarise(results), 2), results, 2)
+        assert len(text) < 8000
+        assert ("Dataset_of_a_long_name_00: " in text) == (len(datasets) == 13)
+        assert "| ConLE\\* |" in text
+
+
 def test_a_run_that_fails_leaves_no_cell_open(client, parent, hook):
     hook[0].on_pipeline_error()
     assert child_of(client, parent).info.status == "FAILED"
@@ -307,6 +431,9 @@ def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path, caplog):
     client.set_tag(parent, "process", this_process())
     hook = ExperimentTracking()
     parameters = {"conle": {"steps": 20}, "resume": False, **{f"p{n}": n for n in range(150)}}
+    parameters |= {"protocol": "cross_validation", "repeats": 10, "folds": 5}
+    client.delete_run(parent)
+    parent = client.create_run(experiment, run_name="conle+posterior").info.run_id
     run = SimpleNamespace(nested=True)
     settings = SimpleNamespace(tracking=SimpleNamespace(run=run))
     hook.after_context_created(
@@ -315,7 +442,9 @@ def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path, caplog):
     # kedro-mlflow begins the run.
     monkeypatch.setattr(mlflow, "active_run", lambda: client.get_run(parent))
     assert json.loads(os.environ[RUN_CONTEXT]) == {"user": "me", "process": this_process()}
-    hook.before_pipeline_run({"project_path": str(tmp_path)})
+    node = Node(bind(lambda cell: None, cell=cell_of("conle", dataset="Toy")), None, "out")
+    run_params = {"project_path": str(tmp_path), "pipeline_names": ["conle", "posterior"]}
+    hook.before_pipeline_run(run_params, Pipeline([node]))
     assert "MLflow tracks this run at sqlite:///mlflow.db" in caplog.messages
     assert [client.get_run(run_id).info.status for run_id in ids] == [
         "KILLED",
@@ -325,7 +454,12 @@ def test_the_start_of_a_run(client, parent, monkeypatch, tmp_path, caplog):
     own = client.get_run(parent)
     assert own.info.status == "RUNNING"
     assert own.data.tags["git_commit"] == "not in git"
-    logged = {"conle.steps": "20", "p149": "149", "protocol": "transductive"}
+    assert own.info.run_name == "conle+posterior, Toy, 10 x 5 folds"
+    # A resumed run keeps the name that it has.
+    client.update_run(parent, name="mine")
+    hook.before_pipeline_run(run_params, Pipeline([node]))
+    assert client.get_run(parent).info.run_name == "mine"
+    logged = {"conle.steps": "20", "p149": "149", "protocol": "cross_validation"}
     assert logged.items() <= own.data.params.items()
     assert "resume" not in own.data.params
     assert os.environ[PARENT] == parent

@@ -22,7 +22,7 @@ from yaml import YAMLError
 from conle import tracking
 from conle.errors import FailedCellsError, ParameterError
 from conle.latest import link_latest, open_page
-from conle.messages import GO_ON, short_uri
+from conle.messages import GO_ON, mlflow_lines, short_uri
 from conle.run import SessionStore, run_to_resume
 from conle.versions import artifacts_folder
 
@@ -243,7 +243,5 @@ def print_last_words() -> None:
         import mlflow
 
         address = short_uri(mlflow.get_tracking_uri(), project)
-        # A server shows its runs itself.
-        ui = "" if address.startswith("http") else "mlflow ui --backend-store-uri "
-        lines.append(f"MLflow    run {tracking.parent_id()}; to compare runs: {ui}{address}")
+        lines += mlflow_lines(address, *tracking.page_of_run())
     print_results(outputs, LAST_RUN.catalog, project, lines)

@@ -1,9 +1,9 @@
 """Longer messages for users."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conle.methods.registry import suggestion
 from conle.options import PAPER_DATASETS
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 GO_ON = "Finished work is kept: the same command with --resume goes on from there."
 LISTED_RUNS = 5
+# Where `mlflow ui` shows runs.
+LOCAL_SERVER = "http://127.0.0.1:5000"
+# The name of a run gives the number of more datasets than these.
+MOST_DATASETS = 3
 
 
 def missing_raw_files(missing: Sequence[str], raw_dir: str) -> str:
@@ -63,6 +67,36 @@ def missing_input(given: str | None) -> str:
         "No table is given: --input FILE --params labels_prefix=label_ names one (.csv, .parquet, "
         ".mat or .arff) and says which of its columns are labels"
     )
+
+
+def run_title(
+    pipelines: Sequence[str], datasets: Sequence[str], parameters: Mapping[str, Any]
+) -> str:
+    """The name of a run in MLflow: its pipelines, datasets and protocol."""
+    parts = ["+".join(pipelines)]
+    if datasets:
+        many = len(datasets) > MOST_DATASETS
+        parts.append(f"{len(datasets)} datasets" if many else "+".join(datasets))
+    if datasets and "enhance" not in pipelines:
+        inductive = parameters["protocol"] == "cross_validation"
+        folds = f"{parameters['repeats']} x {parameters['folds']} folds"
+        parts.append(folds if inductive else parameters["protocol"])
+    return ", ".join(parts)
+
+
+def mlflow_lines(address: str, page: str, compares: bool) -> list[str]:
+    """Say how to see a run in MLflow; the address has a line of its own.
+
+    Args:
+        address: the tracking address.
+        page: the part of the run's address that follows the server.
+        compares: whether the page compares methods.
+    """
+    what = "compare methods" if compares else "see the run"
+    if address.startswith("http"):
+        return [f"MLflow    to {what}:", f"  {address.rstrip('/')}{page}"]
+    command = f"mlflow ui --backend-store-uri {address}"
+    return [f"MLflow    to {what}: {command}", f"  {LOCAL_SERVER}{page}"]
 
 
 def short_uri(uri: str, project: Path) -> str:

@@ -1,5 +1,6 @@
 """Settings of the Kedro project."""
 
+import logging
 import os
 import sys
 import warnings
@@ -46,6 +47,12 @@ os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
 
 # MLflow gives up on a server after a quarter of a minute; by default it tries for four minutes.
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
+
+# Kedro's advice at the start of a run has a level and a logger in common with its progress.
+for _name in ("sequential_runner", "parallel_runner"):
+    logging.getLogger(f"kedro.runner.{_name}").addFilter(
+        lambda record: not record.getMessage().startswith("Using synchronous mode")
+    )
 
 # Kedro warns about inputs from several namespaces, which the results table needs.
 warnings.filterwarnings("ignore", message="One or more dataset names contain '.' characters")

@@ -1,15 +1,16 @@
 """Hooks: one MLflow run per cell, below the run that kedro-mlflow starts.
 
 The catalog says what is logged, in `metadata: {mlflow: ...}` of an entry: `artifact_path` logs the
-file, `metrics` logs numbers ("values" of a mapping, "steps" of curves, "measures" of scores);
-`run` says where: "parent" (the default), "cell", or "dataset" for the parent and all its cells.
+file, `metrics` logs numbers (those of a mapping that it lists, "steps" of curves, "measures" of
+scores); `run` says where: "parent" (the default), "cell", or "dataset" for the parent and all its
+cells.
 """
 
 import json
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache
 from importlib.metadata import version
@@ -25,9 +26,10 @@ from kedro.pipeline import Node, Pipeline
 from conle import kedro_internals
 from conle.data.provenance import git_commit
 from conle.errors import ParameterError
-from conle.messages import short_uri
+from conle.messages import run_title, short_uri
 from conle.process_identity import is_alive, this_process
-from conle.run import WITHOUT_EFFECT, failures, flatten, has_cell
+from conle.run import RECORDED, WITHOUT_EFFECT, comparable, failures, flatten, has_cell
+from conle.tracking_view import page_of, view_tag
 
 if TYPE_CHECKING:
     from conle.cells import Cell
@@ -43,6 +45,10 @@ METRICS_PER_REQUEST = 1000
 PARAMETERS_PER_REQUEST = 100
 MOST_RUNS = 50_000
 ROWS_OF_EXAMPLE = 3
+# MLflow keeps no more characters of a dataset's digest; the source has the whole SHA-256.
+LENGTH_OF_DIGEST = 36
+# The parent run has the means of these measures.
+HEADLINES = ("kl_divergence", "canberra")
 
 
 class ExperimentTracking:
@@ -63,8 +69,8 @@ class ExperimentTracking:
         self._context = context
 
     @hook_impl(trylast=True)
-    def before_pipeline_run(self, run_params: dict[str, Any]) -> None:
-        """Keep the parent run; mark open runs of ended processes as killed."""
+    def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline) -> None:
+        """Keep and name the parent run; mark open runs of ended processes as killed."""
         import mlflow
         from mlflow.entities import Param, RunTag
 
@@ -81,11 +87,15 @@ class ExperimentTracking:
         client = mlflow_client()
         # A resumed run has the tag of its earlier process.
         tags = {"git_commit": git_commit(run_params["project_path"]), PROCESS: this_process()}
-        client.log_batch(run_id, tags=[RunTag(name, value) for name, value in tags.items()])
-        parameters = flatten(self._context.config_loader["parameters"])
+        given = self._context.config_loader["parameters"]
+        pipelines = run_params.get("pipeline_names") or ["__default__"]
+        # Any other name than kedro-mlflow's was given by a person, or before the run was resumed.
+        if parent.info.run_name == "+".join(pipelines):
+            tags["mlflow.runName"] = run_title(pipelines, datasets_of(pipeline, given), given)
+        client.log_batch(run_id, tags=[RunTag(*tag) for tag in tags.items()])
         parameters = [
             Param(name, str(value))
-            for name, value in parameters.items()
+            for name, value in flatten(given).items()
             if name not in WITHOUT_EFFECT and self._begins_run
         ]
         for start in range(0, len(parameters), PARAMETERS_PER_REQUEST):
@@ -148,8 +158,13 @@ class ExperimentTracking:
         """End the run and the open runs of cells; if a cell has failed, so has the run."""
         if parent_id() is None:
             return
-        close_children({}, "FINISHED")
+        cells = close_children({}, "FINISHED")
+        if cells:
+            view = view_tag(parent_id(), HEADLINES)
+            mlflow_client().set_experiment_tag(experiment_of(parent_id()), *view)
         if self._begins_run:
+            if "summary" in pipeline.all_outputs():
+                log_comparison(catalog, cells)
             end("FAILED" if failures(pipeline, catalog) else "FINISHED")
 
     @hook_impl
@@ -198,7 +213,7 @@ class ExperimentTracking:
         }
         client.log_batch(run_id, params=[Param(name, str(value)) for name, value in values.items()])
 
-    def _log_numbers(self, run_id: str, kind: str, data: Any) -> None:
+    def _log_numbers(self, run_id: str, kind: str | Sequence[str], data: Any) -> None:
         client = mlflow_client()
         if "failure" in data:
             client.set_tag(run_id, "failure", data["failure"])
@@ -206,17 +221,21 @@ class ExperimentTracking:
         elif len(data) == 0:
             # A failed cell has no curves and no scores.
             return
-        elif kind == "values":
-            log_metrics(run_id, [(name, value, 0) for name, value in data.items()])
         elif kind == "steps":
             means = data.groupby(["quantity", "step"], sort=False)["value"].mean()
-            log_metrics(run_id, [(name, value, step) for (name, step), value in means.items()])
+            # MLflow shows a prefix as a section of charts, by the alphabet: after "Model metrics".
+            log_metrics(
+                run_id,
+                [(f"training/{name}", value, step) for (name, step), value in means.items()],
+            )
+        elif kind != "measures":
+            log_metrics(run_id, [(name, data[name], 0) for name in kind])
         else:
             values = data.groupby("measure", sort=False)["value"]
             log_metrics(
                 run_id,
                 [(name, value, 0) for name, value in values.mean().items()]
-                + [(f"{name}_std", value, 0) for name, value in values.std().dropna().items()],
+                + [(f"std/{name}", value, 0) for name, value in values.std().dropna().items()],
             )
             # Scores come after all methods; the end time is that of this method. A run
             # that was killed before it logged the cost ends now.
@@ -301,6 +320,14 @@ def parent_id() -> str | None:
     return os.environ.get(PARENT)
 
 
+def page_of_run() -> tuple[str, bool]:
+    """What follows the server in the run's address, and whether it is a view of its methods."""
+    experiment = mlflow_client().get_experiment(experiment_of(parent_id()))
+    name, _ = view_tag(parent_id(), HEADLINES)
+    compares = name in experiment.tags
+    return page_of(experiment.experiment_id, parent_id(), compares), compares
+
+
 def environment_of_workers() -> dict[str, str]:
     """Environment variables that let a process on another machine write to the parent run."""
     if parent_id() is None:
@@ -336,11 +363,13 @@ def experiment_of(run_id: str) -> str:
     return mlflow_client().get_run(run_id).info.experiment_id
 
 
-def close_children(tags: Mapping[str, str], status: str) -> None:
-    """Close the open MLflow runs of cells with these tags."""
-    for child in children(tags):
+def close_children(tags: Mapping[str, str], status: str) -> list:
+    """Close the open ones of the MLflow runs of cells with these tags, and return all."""
+    found = children(tags)
+    for child in found:
         if child.info.status == "RUNNING":
             mlflow_client().set_terminated(child.info.run_id, status)
+    return found
 
 
 def end(status: str) -> None:
@@ -351,6 +380,52 @@ def end(status: str) -> None:
     while mlflow.active_run():
         mlflow.end_run(status)
     mlflow_client().set_terminated(parent_id(), status)
+
+
+def datasets_of(pipeline: Pipeline, parameters: Mapping[str, Any]) -> list[str]:
+    """Names of the datasets of a run, or of the table that it enhances."""
+    cells = [node.func.cell for node in pipeline.nodes if has_cell(node)]
+    names = list(dict.fromkeys(cell.dataset for cell in cells))
+    if names == ["enhance"]:
+        return [Path(parameters["input"] or "input.csv").name]
+    if not names and {RECORDED, "summary"} & (pipeline.inputs() | pipeline.all_outputs()):
+        return comparable(parameters)["datasets"]
+    return names
+
+
+def log_comparison(catalog: CatalogProtocol, cells: Sequence) -> None:
+    """Log the headline measures, the leaderboard and the datasets to the parent run.
+
+    Args:
+        catalog: holds the summary and the results.
+        cells: the MLflow runs of cells, which know their data.
+    """
+    from mlflow.entities import Dataset, DatasetInput, Metric, RunTag
+
+    from conle.reporting.description import board_of, describe
+
+    summary, folds = catalog.load("summary"), catalog.load("params:folds")
+    board, recovery = board_of(summary, folds)
+    now = int(time.time() * 1000)
+    means = board.set_index("method")[list(HEADLINES)].unstack().dropna()
+    client = mlflow_client()
+    client.log_batch(
+        parent_id(),
+        metrics=[
+            Metric(f"{measure}.{method}", mean, now, 0) for (measure, method), mean in means.items()
+        ],
+        tags=[
+            RunTag("mlflow.note.content", describe(board, recovery, catalog.load("results"), folds))
+        ],
+    )
+    digests = {cell.data.tags["dataset"]: cell.data.tags["data_sha256"] for cell in cells}
+    inputs = []
+    for name, sha256 in digests.items():
+        path = kedro_internals.load_path(catalog.get(f"{name}.raw"))
+        source = json.dumps({"uri": str(path), "sha256": sha256})
+        dataset = Dataset(name, sha256[:LENGTH_OF_DIGEST], "local", source)
+        inputs.append(DatasetInput(dataset))
+    client.log_inputs(parent_id(), inputs)
 
 
 def log_enhancer(method: str, hyperparameters: Mapping[str, Any]) -> None:

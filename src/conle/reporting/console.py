@@ -9,10 +9,8 @@ import pandas as pd
 from kedro.io import CatalogProtocol
 
 from conle import kedro_internals
+from conle.reporting.description import board_of, verdict_lines
 from conle.reporting.grids import Entry, Grid, leaderboard_grid, recovery_grids
-from conle.reporting.leaderboard import gain_sentence, lead_sentence, leaderboard, verdicts
-from conle.reporting.scores import COMPARISON_COLUMNS
-from conle.reporting.tables import rank_table, recovery_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,12 +87,9 @@ def print_recovery(
         results: the results table.
         folds: the number of folds of a repeat.
     """
-    methods = list(dict.fromkeys(summary["method"]))
-    recovery = recovery_table(summary, pd.DataFrame(columns=COMPARISON_COLUMNS), methods)
+    board, recovery = board_of(summary, folds)
     grids = recovery_grids(recovery)
     if len(grids) > MOST_TABLES:
-        ranks = rank_table(recovery, pd.DataFrame(columns=["method", "measure", "average_rank"]))
-        board = leaderboard(recovery, ranks, folds)
         # The last column has no room in a terminal.
         board["better_than_label_posterior"] = pd.NA
         print_grid(console, leaderboard_grid(board, recovery), f"Means over {len(grids)} datasets")
@@ -102,10 +97,8 @@ def print_recovery(
         print_grid(console, grid, f"{dataset}: means over the folds, best method in bold")
     if (recovery["fitted_on"] == "all").any():
         console.print("* fitted to all rows, the scored ones included", highlight=False)
-    for row in verdicts(results, folds).to_dict("records"):
-        console.print(
-            f"{row['dataset']}: {lead_sentence(row)} {gain_sentence(row)}", highlight=False
-        )
+    for line in verdict_lines(results, folds):
+        console.print(line, highlight=False)
 
 
 def print_grid(console: "Console", grid: Grid, title: str) -> None:

@@ -277,11 +277,18 @@ def shown_by_the_notebook(project):
     return "".join(output.get("data", {}).get("text/html", "") for output in outputs)
 
 
-def test_the_notebook_of_the_results_is_short_and_without_outputs():
-    notebook = Path(__file__).parents[1] / "notebooks" / "results.ipynb"
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+@pytest.mark.parametrize("name", ["results", "quickstart"])
+def test_notebooks_are_short_and_stored_with_their_outputs(name):
+    source = (Path(__file__).parents[1] / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8")
+    cells = json.loads(source)["cells"]
     assert len(cells) < 20
-    assert all(not cell.get("outputs") for cell in cells)
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert not any(output["output_type"] == "error" for output in outputs)
+    assert len(source) < 200_000
+    # No address of the machine that ran it.
+    assert "file:" not in source
+    assert "".join(cells[-1]["source"]).startswith("## Conclusion")
 
 
 @pytest.mark.slow

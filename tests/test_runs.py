@@ -391,7 +391,7 @@ def test_posterior(toy):
     assert "Most of the gain comes from the threshold and the covariance" in page
     shown = shown_by_the_notebook(toy)
     assert "ConLE posterior" in shown
-    assert "chosen posterior" in shown
+    assert "PCA posterior" in shown
 
 
 @pytest.mark.slow

@@ -9,7 +9,14 @@ import pandas as pd
 from kedro.io import CatalogProtocol
 
 from conle import kedro_internals
-from conle.reporting.grids import Entry, Grid, leaderboard_grid, recovery_grids
+from conle.reporting.grids import (
+    Entry,
+    Grid,
+    choice_sentences,
+    comparison_grid,
+    leaderboard_grid,
+    recovery_grids,
+)
 from conle.reporting.leaderboard import gain_sentence, lead_sentence, leaderboard, verdicts
 from conle.reporting.scores import COMPARISON_COLUMNS
 from conle.reporting.tables import rank_table, recovery_table
@@ -28,6 +35,7 @@ PLACES = {
     "convergence": "Table",
     "convergence_curves": "Picture",
     "predictive": "Table",
+    "enhance.comparison": "Methods",
     "enhance.distributions": "Parquet",
     "enhance.distributions_csv": "CSV",
     "enhance.checks": "Checks",
@@ -42,7 +50,22 @@ SHORT = {
     "Cosine": "Cos.",
     "Intersection": "Int.",
     "average rank": "rank",
+    "log likelihood": "log lik.",
+    "average precision": "prec.",
+    "one error": "1-err.",
+    "entropy": "entr.",
+    "seconds": "s",
 }
+# Columns of a comparison that have room at 80 characters.
+COMPARED = (
+    "log_likelihood",
+    "lead",
+    "average_precision",
+    "one_error",
+    "order",
+    "entropy",
+    "seconds",
+)
 # More datasets than these share one table.
 MOST_TABLES = 3
 
@@ -66,9 +89,16 @@ def print_results(
     if "summary" in outputs:
         folds = catalog.load("params:folds")
         print_recovery(console, catalog.load("summary"), catalog.load("results"), folds)
+    if "enhance.comparison" in outputs:
+        print_comparison(console, catalog.load("enhance.comparison"))
     if "enhance.check_table" in outputs:
         console.print(checks_table(catalog.load("enhance.check_table")))
-    titles = {name: title for name, title in PLACES.items() if name in outputs}
+    # A transductive method leaves no model.
+    titles = {
+        name: title
+        for name, title in PLACES.items()
+        if name in outputs and (name != "enhance.model" or catalog.exists(name))
+    }
     titles |= {name: "Picture" for name in sorted(outputs) if name.endswith(PICTURES)}
     lines = [f"{title:<9} {_place(catalog, name, project)}" for name, title in titles.items()]
     if outputs & {"report", "enhance.checks"}:
@@ -106,6 +136,22 @@ def print_recovery(
         console.print(
             f"{row['dataset']}: {lead_sentence(row)} {gain_sentence(row)}", highlight=False
         )
+
+
+def print_comparison(console: "Console", comparison: pd.DataFrame) -> None:
+    """Print the candidates that were compared, those that failed, and which one was chosen.
+
+    Args:
+        console: its width decides which columns there are.
+        comparison: the result of `conle.core.selection.compare`.
+    """
+    print_grid(console, comparison_grid(comparison, COMPARED), "Compared methods, chosen one bold")
+    for row in comparison[
+        comparison["log_likelihood"].isna() & comparison["note"].notna()
+    ].itertuples():
+        console.print(f"{row.candidate} cannot be compared: {row.note}", highlight=False)
+    for sentence in choice_sentences(comparison):
+        console.print(sentence, highlight=False)
 
 
 def print_grid(console: "Console", grid: Grid, title: str) -> None:

@@ -51,13 +51,10 @@ logger = logging.getLogger(__name__)
 RIVALS = NORMALISED_LABELS, CLASSIFIER = "normalised labels", "logistic regression"
 # Log likelihoods that agree to so many decimals are equal.
 DECIMALS = 6
-# Parts of the progress for each candidate.
-PARTS = 1000
-COLUMNS = (
-    "candidate",
+# The measures of a comparison; `compare` says what they are.
+MEASURES = (
     "log_likelihood",
     "lead",
-    "standard_error",
     "average_precision",
     "ranking_loss",
     "coverage",
@@ -65,11 +62,8 @@ COLUMNS = (
     "order",
     "entropy",
     "seconds",
-    "rows",
-    "all_rows",
-    "chosen",
-    "note",
 )
+COLUMNS = ("candidate", *MEASURES, "standard_error", "rows", "all_rows", "chosen", "note")
 
 Degrees = Float[np.ndarray, "samples labels"]
 PerSample = Float[np.ndarray, " samples"]
@@ -134,14 +128,9 @@ def compare(
     ]
     results = []
     for number, (name, enhancer) in enumerate(candidates.items()):
-
-        def advance(done: int, total: int, _: str, before: int = number, name: str = name) -> None:
-            if on_progress is not None:
-                part = PARTS * before + PARTS * done // total
-                on_progress(part, PARTS * len(candidates), name)
-
-        advance(0, 1, "")
-        results.append({"candidate": name} | _result(enhancer, X, L, splits, baseline, advance))
+        if on_progress is not None:
+            on_progress(number, len(candidates), name)
+        results.append({"candidate": name} | _result(enhancer, X, L, splits, baseline))
     table = pd.DataFrame([*results, *rivals], columns=COLUMNS)
     table["rows"], table["all_rows"] = len(X), all_rows
     table["note"] = table["note"].fillna("")
@@ -178,22 +167,14 @@ def entropies(distributions: Degrees) -> PerSample:
     return entropy(distributions, axis=1) / np.log(distributions.shape[1])
 
 
-def wrong_pairs(distributions: Degrees, logical_labels: LogicalLabels) -> PerSample:
-    """Pairs of a relevant label below an irrelevant one, in every row."""
+def pairs_in_order(distributions: Degrees, logical_labels: LogicalLabels) -> tuple[int, int]:
+    """Pairs of a relevant and an irrelevant label in the right order, and all such pairs."""
     relevant = logical_labels == 1
-    return np.array(
-        [
-            (row[own][:, None] < row[~own]).sum()
-            for row, own in zip(distributions, relevant, strict=True)
-        ],
-        dtype=float,
+    kept = sum(
+        (row[own][:, None] >= row[~own]).sum()
+        for row, own in zip(distributions, relevant, strict=True)
     )
-
-
-def pairs(logical_labels: LogicalLabels) -> PerSample:
-    """Pairs of a relevant and an irrelevant label, in every row."""
-    relevant = logical_labels == 1
-    return (relevant.sum(axis=1) * (~relevant).sum(axis=1)).astype(float)
+    return int(kept), int((relevant.sum(axis=1) * (~relevant).sum(axis=1)).sum())
 
 
 def _result(
@@ -202,7 +183,6 @@ def _result(
     L: LogicalLabels,
     splits: Sequence[Split],
     baseline: PerSample,
-    advance: ProgressCallback,
 ) -> dict[str, Any]:
     """The measures of a candidate, or why it failed: the others are compared all the same."""
     own_rows = [(training, training) for training, _ in splits]
@@ -210,7 +190,7 @@ def _result(
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         try:
-            recovered = enhancer.recover_folds(X, L, own_rows, advance).recovered
+            recovered = enhancer.recover_folds(X, L, own_rows).recovered
         except (NotApplicableError, DivergenceError) as error:
             return {"note": str(error)}
         except Exception as error:
@@ -224,13 +204,13 @@ def _result(
     # generalization error", Machine Learning 2003.
     correction = np.sqrt(1 + len(splits) / (len(splits) - 1))
     D = np.concatenate(recovered)
-    own = np.concatenate([L[training] for training, _ in splits])
+    kept, pairs = pairs_in_order(D, np.concatenate([L[training] for training, _ in splits]))
     return {
         "log_likelihood": np.nanmean(likelihoods),
         "lead": lead.mean(),
         "standard_error": correction * lead.std(ddof=1) / np.sqrt(len(lead)),
         **_ranking(predicted, L),
-        "order": 1 - wrong_pairs(D, own).sum() / max(pairs(own).sum(), 1),
+        "order": kept / pairs if pairs else np.nan,
         "entropy": entropies(D).mean(),
         "seconds": seconds,
         "note": "; ".join(dict.fromkeys(str(warning.message) for warning in raised)),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from conle.core.binarisation import binarise
-from conle.core.selection import entropies, pairs, wrong_pairs
+from conle.core.selection import entropies, pairs_in_order
 from conle.reporting import figures
 from conle.reporting.grids import choice_sentences, comparison_grid, grid_of
 from conle.reporting.page import fill_template, image_address
@@ -40,14 +40,14 @@ def check_table(
     D, relevant = distributions.to_numpy(), logical_labels.to_numpy() == 1
     smallest = np.where(relevant, D, np.inf).min(axis=1)
     largest = np.where(relevant, -np.inf, D).max(axis=1)
-    L = logical_labels.to_numpy()
+    kept, pairs = pairs_in_order(D, logical_labels.to_numpy())
     entropy = entropies(D)
     rows = {
         "samples": len(D),
         "labels": D.shape[1],
         "samples with a relevant label below an irrelevant one": int((smallest < largest).sum()),
-        "pairs of a relevant label below an irrelevant one": int(wrong_pairs(D, L).sum()),
-        "pairs of a relevant and an irrelevant label": int(pairs(L).sum()),
+        "pairs of a relevant label below an irrelevant one": pairs - kept,
+        "pairs of a relevant and an irrelevant label": pairs,
         f"samples that binarise to their logical labels at T = {threshold:g}": int(
             (binarise(D, threshold) == relevant).all(axis=1).sum()
         ),
@@ -87,7 +87,7 @@ def warnings_of(
         logical_labels: L, samples x labels.
         compared: whether the method was chosen by a comparison.
     """
-    D, L = distributions.to_numpy(), logical_labels.to_numpy()
+    D = distributions.to_numpy()
     other = "method=NAME takes another candidate" if compared else "method=auto compares methods"
     found = []
     if (mean := entropies(D).mean()) > NEARLY_UNIFORM:
@@ -95,23 +95,19 @@ def warnings_of(
             f"the distributions are nearly uniform (mean entropy {mean:.3f}) and say little: "
             f"{other}; with method=conle, conle.reading=raw lets degrees differ more"
         )
-    if (share := wrong_pairs(D, L).sum() / max(pairs(L).sum(), 1)) > WRONG_SHARE:
+    kept, pairs = pairs_in_order(D, logical_labels.to_numpy())
+    if pairs - kept > WRONG_SHARE * pairs:
         found.append(
-            f"{share:.1%} of the pairs of a relevant and an irrelevant label are in the wrong "
-            "order: method=posterior_pca with posterior_pca.threshold_model=false keeps them all; "
-            "with method=conle, a larger conle.lambda2 keeps more"
+            f"{1 - kept / pairs:.1%} of the pairs of a relevant and an irrelevant label are in the "
+            "wrong order: method=posterior_pca with posterior_pca.threshold_model=false keeps the "
+            "order; with method=conle, a larger conle.lambda2 weighs it more"
         )
-    constant = distributions.columns[np.ptp(D, axis=0) < CONSTANT]
-    if len(constant):
-        known = logical_labels[constant].nunique() == 1
+    constant = list(map(str, distributions.columns[np.ptp(D, axis=0) < CONSTANT]))
+    if constant:
+        names = ", ".join(constant[:MOST_NAMED]) + ", ..." * (len(constant) > MOST_NAMED)
         found.append(
-            f"the degrees are the same in all rows for {', '.join(map(str, constant[:MOST_NAMED]))}"
-            f"{', ...' * (len(constant) > MOST_NAMED)}: "
-            + (
-                "their logical labels are too, so leave them out of the labels (labels=)"
-                if known.all()
-                else other
-            )
+            f"the degrees of {names} are the same in all rows: {other}; a label that is relevant "
+            "in all rows or in none can be left out (labels=)"
         )
     return found
 

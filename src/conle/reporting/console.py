@@ -9,6 +9,7 @@ import pandas as pd
 from kedro.io import CatalogProtocol
 
 from conle import kedro_internals
+from conle.core.selection import MEASURES
 from conle.reporting.grids import (
     Entry,
     Grid,
@@ -56,16 +57,8 @@ SHORT = {
     "entropy": "entr.",
     "seconds": "s",
 }
-# Columns of a comparison that have room at 80 characters.
-COMPARED = (
-    "log_likelihood",
-    "lead",
-    "average_precision",
-    "one_error",
-    "order",
-    "entropy",
-    "seconds",
-)
+# Measures of a comparison that have no room in a terminal.
+LEFT_OUT = ("ranking_loss", "coverage")
 # More datasets than these share one table.
 MOST_TABLES = 3
 
@@ -145,13 +138,11 @@ def print_comparison(console: "Console", comparison: pd.DataFrame) -> None:
         console: its width decides which columns there are.
         comparison: the result of `conle.core.selection.compare`.
     """
-    print_grid(console, comparison_grid(comparison, COMPARED), "Compared methods, chosen one bold")
-    for row in comparison[
-        comparison["log_likelihood"].isna() & comparison["note"].notna()
-    ].itertuples():
-        console.print(f"{row.candidate} cannot be compared: {row.note}", highlight=False)
-    for sentence in choice_sentences(comparison):
-        console.print(sentence, highlight=False)
+    measures = [name for name in MEASURES if name not in LEFT_OUT]
+    print_grid(console, comparison_grid(comparison, measures), "Compared methods, chosen one bold")
+    failed = comparison[comparison["lead"].isna() & comparison["note"].notna()]
+    lines = [f"{row.candidate} cannot be compared: {row.note}" for row in failed.itertuples()]
+    console.print("\n".join([*lines, *choice_sentences(comparison)]), highlight=False)
 
 
 def print_grid(console: "Console", grid: Grid, title: str) -> None:

@@ -7,24 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from conle.core import selection
 from conle.core.measures import MEASURES
-from conle.core.selection import RIVALS, helps
 from conle.methods.registry import REFERENCES, TITLES
 from conle.reporting.leaderboard import gain_sentence, lead_sentence
 from conle.reporting.titles import column_title, measure_title, method_title
-
-# Columns of a comparison of methods.
-SELECTION = (
-    "log_likelihood",
-    "lead",
-    "average_precision",
-    "ranking_loss",
-    "coverage",
-    "one_error",
-    "order",
-    "entropy",
-    "seconds",
-)
 
 
 @dataclass(frozen=True)
@@ -249,7 +236,7 @@ def verdict_grid(verdicts: pd.DataFrame) -> Grid:
     )
 
 
-def comparison_grid(comparison: pd.DataFrame, measures: Sequence[str] = SELECTION) -> Grid:
+def comparison_grid(comparison: pd.DataFrame, measures: Sequence[str] = selection.MEASURES) -> Grid:
     """The candidates that were compared, the chosen one bold; the rivals are the footer.
 
     Args:
@@ -267,7 +254,7 @@ def comparison_grid(comparison: pd.DataFrame, measures: Sequence[str] = SELECTIO
             beside = f"± {row['standard_error']:.4f}" if name == "lead" else ""
             text = f"{value:.1f}" if name == "seconds" else f"{value:.4f}"
             entries.append(Entry(text, value, row["chosen"], beside))
-        (rivals if row["candidate"] in RIVALS else candidates).append(entries)
+        (rivals if row["candidate"] in selection.RIVALS else candidates).append(entries)
     return Grid(["candidate", *map(column_title, measures)], candidates, rivals)
 
 
@@ -283,7 +270,7 @@ def choice_sentences(comparison: pd.DataFrame) -> list[str]:
     sample = "" if rows == all_rows else f", a random sample of {all_rows}"
     return [
         f"{chosen['candidate']} is chosen: its lead over the normalised labels is {lead}."
-        if helps(comparison)
+        if selection.helps(comparison)
         else "Label enhancement does not help on these data: no candidate leads the normalised "
         "labels by more than its standard error. The distributions are those of the best "
         f"candidate all the same, {chosen['candidate']} ({lead}).",

@@ -68,9 +68,8 @@ def test_the_measures_of_a_candidate():
     assert row["standard_error"] == pytest.approx(error)
     first = predicted.argmax(axis=1)
     assert row["one_error"] == pytest.approx((L[np.arange(90), first] == 0).mean())
-    assert row["entropy"] == pytest.approx(
-        np.mean([entropies(D[t]).mean() for t, _ in KFold(3, shuffle=True, random_state=0).split(X)])
-    )
+    # Each row is a training row of two folds.
+    assert row["entropy"] == pytest.approx(entropies(D).mean())
     assert row["chosen"]
     assert list(table.index) == ["own", NORMALISED_LABELS, CLASSIFIER]
     assert np.isnan(table.loc[CLASSIFIER, "log_likelihood"])
@@ -85,7 +84,7 @@ def test_the_true_distributions_help_where_labels_are_noisy():
 
 
 def test_nothing_helps_where_the_labels_say_everything():
-    X, D, L = made(noise=0.0)
+    X, _, _ = made()
     L = (np.arange(4) == X[:, 1:5].argmax(axis=1)[:, None]).astype(int)
     table = compare(X, L, {"uniform": Uniform(), "softmax": SoftmaxLabels()})
     # The best candidate is chosen all the same.
@@ -149,7 +148,8 @@ def test_labels_of_any_kind_are_compared():
     L = np.column_stack([L, np.ones(90), np.zeros(90)])
     L[:5] = 0
     table = compare(X, L, {"softmax": SoftmaxLabels()})
-    assert np.isfinite(table.loc[0, ["log_likelihood", "lead", "standard_error"]].astype(float)).all()
+    assert np.isfinite(table["lead"][0])
+    assert np.isfinite(table["standard_error"][0])
 
 
 @pytest.mark.parametrize(

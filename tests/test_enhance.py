@@ -116,3 +116,19 @@ def test_a_transductive_method(own):
     run = enhance(own, method="lp")
     assert run.returncode == 0, run.stderr
     assert "Model " not in run.stdout
+
+
+@pytest.mark.slow
+def test_a_method_is_chosen(own, tracked_at):
+    run = enhance(own, method="auto", **{"enhance.candidates": "softmax_labels+lp+posterior_pca"})
+    assert run.returncode == 0, run.stderr
+    comparison = pd.read_csv(own.newest("08_reporting/enhance/comparison.csv"))
+    (chosen,) = comparison.loc[comparison["chosen"], "candidate"]
+    for text in ("Compared methods", "log likelihood", "compared on 80 rows", "Methods"):
+        assert text in run.stdout
+    assert chosen in own.newest("08_reporting/enhance/checks.html").read_text()
+    tracked_at(f"sqlite:///{own.folder}/mlflow.db")
+    experiment = mlflow.get_experiment_by_name("conle")
+    (logged,) = mlflow.MlflowClient().search_runs([experiment.experiment_id])
+    assert logged.data.params["method"] == "auto"
+    assert logged.data.params["enhance.method"] == chosen

@@ -103,7 +103,7 @@ def warnings_of(
             "order; with method=conle, a larger conle.lambda2 weighs it more"
         )
     constant = list(map(str, distributions.columns[np.ptp(D, axis=0) < CONSTANT]))
-    if constant:
+    if constant and len(D) > 1:
         names = ", ".join(constant[:MOST_NAMED]) + ", ..." * (len(constant) > MOST_NAMED)
         found.append(
             f"the degrees of {names} are the same in all rows: {other}; a label that is relevant "

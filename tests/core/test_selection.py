@@ -16,6 +16,7 @@ from conle.core.selection import (
     pairs_in_order,
 )
 from conle.methods.contract import DivergenceError, NotApplicableError, TransductiveEnhancer
+from conle.methods.lp import LP
 from conle.methods.references import SoftmaxLabels, Uniform
 
 
@@ -128,8 +129,11 @@ def test_candidates_that_fail_have_a_row_with_the_reason(caplog):
 
 def test_a_large_table_is_compared_on_a_sample():
     X, _, L = made()
-    candidates = {"softmax": SoftmaxLabels()}
+    candidates = {"softmax": SoftmaxLabels(), "lp": LP()}
     table = compare(X, L, candidates, rows=60, seed=1)
+    # A transductive method would have to recover all rows.
+    assert table["note"][1].startswith("it recovers only the rows that it is fitted to")
+    assert table["lead"].isna().tolist() == [False, True, True, True]
     assert set(table["rows"]) == {60}
     assert set(table["all_rows"]) == {90}
     costs = ["seconds"]

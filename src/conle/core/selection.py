@@ -90,7 +90,8 @@ def compare(
         candidates: unfitted enhancers by name, the simplest first.
         folds: number of folds.
         seed: seed of the folds and of the sample of rows.
-        rows: a larger table is compared on a random sample of so many rows; None takes all.
+        rows: a larger table is compared on a random sample of so many rows, and transductive
+            enhancers are left out; None takes all rows.
         on_progress: called as the work advances.
 
     Returns:
@@ -130,7 +131,14 @@ def compare(
     for number, (name, enhancer) in enumerate(candidates.items()):
         if on_progress is not None:
             on_progress(number, len(candidates), name)
-        results.append({"candidate": name} | _result(enhancer, X, L, splits, baseline))
+        if enhancer.inductive or len(X) == all_rows:
+            result = _result(enhancer, X, L, splits, baseline)
+        else:
+            result = {
+                "note": "it recovers only the rows that it is fitted to, so a sample of "
+                f"{len(X)} rows does not show its result, or its memory, for all {all_rows}"
+            }
+        results.append({"candidate": name} | result)
     table = pd.DataFrame([*results, *rivals], columns=COLUMNS)
     table["rows"], table["all_rows"] = len(X), all_rows
     table["note"] = table["note"].fillna("")

@@ -140,9 +140,9 @@ def print_comparison(console: "Console", comparison: pd.DataFrame) -> None:
     """
     measures = [name for name in MEASURES if name not in LEFT_OUT]
     print_grid(console, comparison_grid(comparison, measures), "Compared methods, chosen one bold")
-    failed = comparison[comparison["lead"].isna() & comparison["note"].notna()]
+    failed = comparison[comparison["lead"].isna() & (comparison["note"].fillna("") != "")]
     lines = [f"{row.candidate} cannot be compared: {row.note}" for row in failed.itertuples()]
-    console.print("\n".join([*lines, *choice_sentences(comparison)]), highlight=False)
+    console.print("\n".join([*lines, *choice_sentences(comparison)]), highlight=False, markup=False)
 
 
 def print_grid(console: "Console", grid: Grid, title: str) -> None:

@@ -32,7 +32,8 @@ def own(project):
 
 
 def enhance(project, **parameters):
-    given = {"input": "my.csv", "labels_prefix": "l_", "conle.steps": 20, **parameters}
+    short = {"method": "conle", "conle.steps": 20}
+    given = {"input": "my.csv", "labels_prefix": "l_", **short, **parameters}
     joined = ",".join(f"{name}={value}" for name, value in given.items())
     return project.kedro("run", "--pipelines", "enhance", "--params", joined)
 
@@ -49,11 +50,9 @@ def test_enhance_and_apply(own, tracked_at):
     assert "<h1>" in own.newest("08_reporting/enhance/checks.html").read_text()
     for text in ("samples", "Parquet", "CSV", "Checks", "Model", "MLflow"):
         assert text in run.stdout
-    folder = own.newest("06_models/enhance/model").relative_to(own.folder)
-
     few = pd.read_csv(own.folder / "my.csv", index_col=0)[:5]
     few.to_csv(own.folder / "few.csv")
-    run = enhance(own, input="few.csv", model=folder.as_posix())
+    run = enhance(own, input="few.csv", model="latest")
     assert run.returncode == 0, run.stderr
     again = pd.read_csv(own.newest("07_model_output/enhance/distributions.csv"), index_col=0)
     np.testing.assert_allclose(again, parquet[:5], atol=1e-6)
@@ -117,3 +116,19 @@ def test_a_transductive_method(own):
     run = enhance(own, method="lp")
     assert run.returncode == 0, run.stderr
     assert "Model " not in run.stdout
+
+
+@pytest.mark.slow
+def test_a_method_is_chosen(own, tracked_at):
+    run = enhance(own, method="auto", **{"enhance.candidates": "softmax_labels+lp+posterior_pca"})
+    assert run.returncode == 0, run.stderr
+    comparison = pd.read_csv(own.newest("08_reporting/enhance/comparison.csv"))
+    (chosen,) = comparison.loc[comparison["chosen"], "candidate"]
+    for text in ("Compared methods", "log likelihood", "compared on 80 rows", "Methods"):
+        assert text in run.stdout
+    assert chosen in own.newest("08_reporting/enhance/checks.html").read_text()
+    tracked_at(f"sqlite:///{own.folder}/mlflow.db")
+    experiment = mlflow.get_experiment_by_name("conle")
+    (logged,) = mlflow.MlflowClient().search_runs([experiment.experiment_id])
+    assert logged.data.params["method"] == "auto"
+    assert logged.data.params["enhance.method"] == chosen

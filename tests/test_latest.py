@@ -61,3 +61,16 @@ def test_without_any_page_the_command_says_what_makes_one(tmp_path, opened):
     with pytest.raises(click.ClickException, match="no run has written a page yet: kedro run"):
         latest.open_page(tmp_path)
     assert opened == []
+
+
+def test_the_newest_model(tmp_path):
+    with pytest.raises(
+        click.ClickException, match="model=latest: there is no fitted model in data"
+    ):
+        latest.newest_model(tmp_path)
+    for version in ("2026-02-01T10.00.00.000Z-aaaa", "2026-01-31T10.00.00.000Z-bbbb"):
+        (tmp_path / latest.MODELS / version / "model").mkdir(parents=True)
+    # A folder that an interrupted run has left.
+    (tmp_path / latest.MODELS / "2026-03-01T10.00.00.000Z-cccc").mkdir()
+    newest = latest.newest_model(tmp_path)
+    assert newest.parent.name == "2026-02-01T10.00.00.000Z-aaaa"

@@ -29,6 +29,7 @@ PARAMETERS = {
     "fetch_from": "https://example.org",
     "input": None,
     "method": "conle",
+    "enhance": {"candidates": "lp+glle", "folds": 3, "rows": 100},
     "model": None,
     "registered_model": "conle",
 }
@@ -107,6 +108,24 @@ def test_nothing_present(select):
 def test_wrong_parameters(wrong, message):
     with pytest.raises(ParameterError, match=message):
         RunOptions.from_parameters(PARAMETERS | wrong)
+
+
+def test_candidates_of_a_comparison():
+    def candidates(given):
+        changed = {"enhance": PARAMETERS["enhance"] | {"candidates": given}, "method": "auto"}
+        return RunOptions.from_parameters(PARAMETERS | changed).enhance.candidates
+
+    assert candidates("lp+glle") == [{"method": "lp"}, {"method": "glle"}]
+    mapping = {"method": "conle", "reading": "raw"}
+    assert candidates(["uniform", mapping]) == [{"method": "uniform"}, mapping]
+    for wrong, message in (
+        ("lp+gle", r"enhance\.candidates\.1: there is no method 'gle'; did you mean 'glle'\?"),
+        ([{"reading": "raw"}], r"enhance\.candidates\.0: the name of a method is expected"),
+        ("auto", r"enhance\.candidates\.0: there is no method 'auto'"),
+        ([], r"enhance\.candidates: Value should have at least 1 item"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            candidates(wrong)
 
 
 def test_a_missing_parameter():

@@ -72,6 +72,16 @@ def test_hyperparameters_are_checked_before_any_work(tmp_path, method, block, me
         check(tmp_path, Pipeline([Node(lambda: 1, None, "first"), wrong]))
 
 
+def test_hyperparameters_of_candidates_are_checked_before_any_work(tmp_path):
+    bound = bind(
+        lambda cell, candidates: None,
+        cell=cell_of("uniform"),
+        candidates=(cell_of("uniform"), cell_of("conle", {"reading": "rough"})),
+    )
+    with pytest.raises(ParameterError, match="ConLE: reading must be 'raw', 'softmax' or 'double'"):
+        check(tmp_path, Pipeline([Node(bound, None, "out")]))
+
+
 @pytest.mark.parametrize("name", ["convergence", "predictive"])
 def test_no_more_repeats_than_there_are(tmp_path, name):
     pipeline = Pipeline([Node(lambda repeats: repeats, f"params:{name}.repeats", "out")])

@@ -75,7 +75,9 @@ def test_a_model_that_cannot_be_logged_fails_the_run(client, parent, tmp_path, m
         "params:registered_model": "conle",
     }
     catalog = SimpleNamespace(
-        load=loaded.__getitem__, get=lambda _: JSONDataset(filepath=str(tmp_path / "model"))
+        load=loaded.__getitem__,
+        get=lambda _: JSONDataset(filepath=str(tmp_path / "model")),
+        exists=lambda _: True,
     )
     with pytest.raises(MlflowException) as error:
         ModelLogging().after_pipeline_run(
@@ -166,11 +168,14 @@ def test_a_cell_has_a_run_with_its_parameters(client, parent, hook):
 
 
 def test_a_run_of_enhance_has_the_method_and_hyperparameters_in_effect(client, parent):
-    cell = cell_of("conle_h", {"steps": 20}, dataset="enhance", seed=3)
-    node = Node(bind(lambda cell: None, cell=cell), None, "out", tags="enhance")
-    ExperimentTracking().before_node_run(node, DataCatalog({}))
+    enhancer = cell_of("conle_h", {"steps": 20}, dataset="enhance", seed=3).make_enhancer()
+    node, tracking = Node(lambda: None, None, "enhance.model"), ExperimentTracking()
+    tracking.before_node_run(node, DataCatalog({"enhance.model": JSONDataset(filepath="x")}))
+    # The node has chosen the method.
+    model = SimpleNamespace(method="conle_h", enhancer=enhancer)
+    tracking.after_dataset_saved("enhance.model", model, node)
     logged = client.get_run(parent).data.params
-    expected = {"method": "conle_h", **cell.make_enhancer().get_params()}
+    expected = {"method": "conle_h", **enhancer.get_params()}
     del logged["protocol"]
     assert logged == {f"enhance.{name}": str(value) for name, value in expected.items()}
     assert logged["enhance.use_contrastive_loss"] == "False"

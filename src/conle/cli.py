@@ -21,7 +21,7 @@ from yaml import YAMLError
 
 from conle import tracking
 from conle.errors import FailedCellsError, ParameterError
-from conle.latest import link_latest, open_page
+from conle.latest import link_latest, newest_model, open_page
 from conle.messages import GO_ON, mlflow_lines, short_uri
 from conle.run import SessionStore, run_to_resume
 from conle.versions import artifacts_folder
@@ -110,6 +110,8 @@ def run_command(
         parameters["datasets"] = "+".join(datasets.split(","))
     if input_file is not None:
         parameters["input"] = input_file
+    if parameters.get("model") == "latest":
+        parameters["model"] = newest_model(project_folder()).as_posix()
     # Kedro takes a relative path from the project; a person types it from the working folder.
     for name in PATHS:
         path = parameters.get(name)

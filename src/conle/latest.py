@@ -11,6 +11,7 @@ from conle import kedro_internals
 
 # Relative to the project.
 FOLDER = Path("data", "latest")
+MODELS = Path("data", "06_models", "enhance", "model")
 LINKED = (
     "report",
     "results",
@@ -36,6 +37,9 @@ def link_latest(outputs: set[str], catalog: CatalogProtocol, project: Path) -> N
 
     for name in outputs.intersection(LINKED):
         entry = catalog.get(name)
+        if not entry.exists():
+            # A transductive method leaves no model.
+            continue
         protocol, _ = kedro_internals.file_system(entry)
         if protocol != "file":
             continue
@@ -45,6 +49,21 @@ def link_latest(outputs: set[str], catalog: CatalogProtocol, project: Path) -> N
         partial = Path(partial_name(link))
         partial.symlink_to(os.path.relpath(path, link.parent))
         partial.replace(link)
+
+
+def newest_model(project: Path) -> Path:
+    """The newest fitted model of `--pipeline=enhance`.
+
+    Raises:
+        ClickException: no run has left one.
+    """
+    models = sorted((project / MODELS).glob("*/model"))
+    if not models:
+        raise click.ClickException(
+            f"model=latest: there is no fitted model in {MODELS.as_posix()}; kedro run "
+            "--pipeline=enhance without model= fits one"
+        )
+    return models[-1]
 
 
 def newest_page(project: Path) -> Path:

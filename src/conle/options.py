@@ -50,6 +50,8 @@ PAPER_DATASETS = (
     "Yeast_spo5",
 )
 PAPER, PRESENT = "paper", "present"
+# The value of `method` that lets a comparison choose.
+AUTO = "auto"
 # Names that entries of the catalog begin with.
 RESERVED = ("enhance", "report", "params")
 
@@ -80,6 +82,10 @@ def _known_method(method: str) -> str:
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}{suggestion(method, METHODS)}")
     return method
+
+
+def _known_method_or_auto(method: str) -> str:
+    return method if method == AUTO else _known_method(method)
 
 
 def _without_password(address: str) -> str:
@@ -152,6 +158,29 @@ class PredictiveOptions(BaseModel):
     l2: Annotated[float, Field(ge=0)]
 
 
+def _candidate(given: Any) -> dict[str, Any]:
+    """A candidate as a mapping; a text is the name of a method."""
+    candidate = dict(given) if isinstance(given, Mapping) else {"method": given}
+    if not isinstance(candidate.get("method"), str):
+        raise ValueError("the name of a method is expected, or a mapping that has it as `method`")
+    _known_method(candidate["method"])
+    return candidate
+
+
+class EnhanceOptions(BaseModel):
+    """What `method=auto` of `--pipeline=enhance` compares."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    candidates: Annotated[
+        list[Annotated[dict[str, Any], BeforeValidator(_candidate)]],
+        BeforeValidator(_split),
+        Field(min_length=1),
+    ]
+    folds: Annotated[int, Field(ge=2)]
+    rows: Annotated[int, Field(ge=1)]
+
+
 class RunOptions(BaseModel):
     """Options of the whole run."""
 
@@ -174,7 +203,8 @@ class RunOptions(BaseModel):
     predictive: PredictiveOptions
     fetch_from: Annotated[str, AfterValidator(_without_password)]
     input: str | None
-    method: Annotated[str, AfterValidator(_known_method)]
+    method: Annotated[str, AfterValidator(_known_method_or_auto)]
+    enhance: EnhanceOptions
     model: str | None
     # MLflow refuses other names.
     registered_model: Annotated[str, Field(pattern=r"^[^/:]+$")]

@@ -83,7 +83,7 @@ def register_pipelines() -> dict[str, Pipeline]:
         "predictive": prepared(learned_from)
         + predictive.create_pipeline(learned_from, options.predictive.methods, parameters),
         "fetch": fetch.create_pipeline(PAPER_DATASETS),
-        "enhance": enhance.create_pipeline(parameters),
+        "enhance": enhance.create_pipeline(options.enhance, parameters),
         "report": reporting.create_pipeline(datasets),
         "__default__": from_raw_files(every_method)
         + reporting.create_pipeline(datasets, after="results"),

@@ -118,7 +118,8 @@ class Preflight:
         self._refuse_repeats(pipeline)
         for node in pipeline.nodes:
             if has_cell(node):
-                node.func.cell.make_enhancer()
+                for cell in (node.func.cell, *node.func.keywords.get("candidates", ())):
+                    cell.make_enhancer()
         project = Path(run_params["project_path"])
         self._refuse_missing(pipeline, catalog, project)
         folders = {project / "data"}

@@ -115,8 +115,6 @@ class ExperimentTracking:
         if "recovery" in node.tags:
             cell = node.func.cell
             self._open(cell, catalog.load(f"{cell.dataset}.source"))
-        elif "enhance" in node.tags and has_cell(node):
-            log_enhancer(node.func.cell.method, node.func.cell.hyperparameters)
 
     @hook_impl
     def after_dataset_loaded(self, dataset_name: str, data: Any) -> None:
@@ -126,7 +124,9 @@ class ExperimentTracking:
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str, data: Any, node: Node) -> None:
-        """Log what a node has saved, as the entry's metadata asks."""
+        """Log what a node has saved, as the entry's metadata asks; of a model, its method."""
+        if dataset_name == "enhance.model" and parent_id() is not None:
+            log_enhancer(data.method, data.enhancer.get_params())
         metadata = getattr(self._catalog.get(dataset_name), "metadata", None) or {}
         wanted = metadata.get("mlflow")
         if wanted is None or parent_id() is None:
@@ -274,6 +274,9 @@ class ModelLogging:
     def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
         """Log the fitted model as a pyfunc, with its folder as an artifact."""
         if parent_id() is None or "enhance.model" not in pipeline.all_outputs():
+            return
+        if not catalog.exists("enhance.model"):
+            # A transductive method leaves no model.
             return
         import mlflow
         import pandas as pd

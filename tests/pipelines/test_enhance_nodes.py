@@ -1,5 +1,6 @@
 import logging
 from decimal import Decimal
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,19 +8,23 @@ import pandas as pd
 import pytest
 from cells_for_tests import cell_of
 from kedro.io.core import Version
+from rich.console import Console
 from scipy.sparse import csr_array
 from short_training import SHORT
 
+from conle.core.selection import COLUMNS, entropies
 from conle.data.models import FittedModelDataset
 from conle.errors import DataError, ParameterError, RawFileError
 from conle.methods.registry import METHODS
 from conle.pipelines.enhance.nodes import (
     apply_model,
+    compare_methods,
     encode_features,
     fit_and_enhance,
     split_table,
 )
-from conle.reporting.checks import check_table, entropies, label_table, render_checks
+from conle.reporting.checks import check_table, label_table, render_checks, warnings_of
+from conle.reporting.console import print_comparison
 
 
 @pytest.fixture
@@ -240,11 +245,15 @@ def test_methods_name_the_size_of_a_sparse_matrix(samples, method):
         enhancer.fit(features, csr_array(labels))
 
 
-def test_transductive_methods_leave_no_model(table):
+def test_transductive_methods_leave_no_model(table, tmp_path):
     features, labels = table
     encoded, encoder = encode_features(features)
-    distributions = fit_and_enhance(encoded, encoder, labels, cell=cell_of("km"))
+    distributions, model = fit_and_enhance(encoded, encoder, labels, cell=cell_of("km"))
     np.testing.assert_allclose(distributions.sum(axis=1), 1)
+    dataset = FittedModelDataset(str(tmp_path / "model"))
+    dataset.save(model)
+    assert not dataset.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_labels_that_a_method_cannot_take(table):
@@ -276,7 +285,7 @@ def test_checks():
     assert facts["samples that binarise to their logical labels at T = 0.5"] == 0
     assert facts["mean mass of the relevant labels"] == pytest.approx((0.5 + 0.4 + 1) / 3)
     first = -(0.5 * np.log(0.5) + 0.3 * np.log(0.3) + 0.2 * np.log(0.2)) / np.log(3)
-    np.testing.assert_allclose(entropies(D)[[0, 2]], [first, 0])
+    np.testing.assert_allclose(entropies(D.to_numpy())[[0, 2]], [first, 0])
 
 
 def test_facts_of_labels():
@@ -293,3 +302,94 @@ def test_page_of_checks():
     assert "&lt;label 3&gt;" in page
     assert "<label 3>" not in page
     assert page.count("data:image/svg+xml") == 2
+
+
+CANDIDATES = (
+    cell_of("uniform"),
+    cell_of("softmax_labels", name="softmax_labels"),
+    cell_of("conle", {"steps": 12, "reading": "raw"}, name="conle reading=raw"),
+)
+
+
+def test_the_chosen_method_is_fitted_and_the_model_keeps_the_comparison(table, tmp_path):
+    features, labels = table
+    encoded, encoder = encode_features(features)
+    bound = {"cell": CANDIDATES[0], "candidates": CANDIDATES}
+    comparison = compare_methods(encoded, labels, 2, 40, 0, **bound)
+    assert comparison["candidate"].tolist()[:3] == [own.name for own in CANDIDATES]
+    assert set(comparison["rows"]) == {40}
+    comparison["chosen"] = comparison["candidate"] == "conle reading=raw"
+    distributions, model = fit_and_enhance(encoded, encoder, labels, comparison, **bound)
+    expected, _ = fit_and_enhance(encoded, encoder, labels, cell=CANDIDATES[2])
+    pd.testing.assert_frame_equal(distributions, expected)
+    assert (model.method, model.enhancer.reading) == ("conle", "raw")
+    dataset = FittedModelDataset(str(tmp_path / "model"))
+    dataset.save(model)
+    kept = dataset.load().comparison
+    assert kept["candidate"].tolist() == comparison["candidate"].tolist()
+    assert kept.loc[kept["chosen"], "candidate"].item() == "conle reading=raw"
+
+
+def test_too_few_rows_to_compare(table):
+    features, labels = table
+    encoded, _ = encode_features(features[:3])
+    with pytest.raises(ParameterError, match="too few for a comparison of methods: name a method"):
+        compare_methods(encoded, labels[:3], 3, 40, 0, cell=CANDIDATES[0], candidates=CANDIDATES)
+
+
+def test_warnings_name_an_option(caplog):
+    flat = pd.DataFrame([[0.26, 0.25, 0.25, 0.24]] * 4, columns=list("abcd"))
+    labels = pd.DataFrame([[1, 0, 0, 0]] * 3 + [[0, 0, 0, 1]], columns=list("abcd"))
+    near, order, constant = warnings_of(flat, labels, compared=False)
+    assert near.startswith("the distributions are nearly uniform (mean entropy 1.000)")
+    assert "method=auto compares methods" in near
+    assert "conle.reading=raw" in near
+    # All three pairs of the last row, of twelve in all.
+    assert order.startswith("25.0% of the pairs")
+    assert "posterior_pca.threshold_model=false keeps the order" in order
+    assert constant.startswith("the degrees of a, b, c, d are the same in all rows: method=auto")
+    assert "method=NAME takes another candidate" in warnings_of(flat, labels, compared=True)[0]
+    page, _ = render_checks(flat, labels, 0.5)
+    assert page.count('class="warning"') == 3
+    assert "The distributions are nearly uniform" in caplog.text
+
+
+def test_no_warnings_about_distributions_that_say_something():
+    assert warnings_of(D, L.assign(a=[1, 0, 1], b=[0, 0, 0], c=[0, 1, 0]), compared=False) == []
+
+
+def comparison_of(lead, all_rows=60):
+    """A comparison with a chosen candidate, one that failed, and the rivals."""
+    rows = [
+        {"candidate": "lp", "log_likelihood": -1.25, "lead": lead, "standard_error": 0.1},
+        {"candidate": "posterior_pca threshold_model=false", "note": "not these labels"},
+        {"candidate": "normalised labels", "log_likelihood": -1.5},
+        {"candidate": "logistic regression", "average_precision": 0.75},
+    ]
+    table = pd.DataFrame(rows, columns=COLUMNS).assign(rows=60, all_rows=all_rows)
+    return table.assign(chosen=table["candidate"] == "lp")
+
+
+def test_the_page_says_what_was_chosen_and_why():
+    page, _ = render_checks(D, L, 0.5, comparison_of(0.25, all_rows=900))
+    assert "lp is chosen: its lead over the normalised labels is +0.2500 ± 0.1000." in page
+    assert "The candidates were compared on 60 rows, a random sample of 900." in page
+    assert '<td class="best">-1.2500</td>' in page
+    assert "<p>posterior_pca threshold_model=false: not these labels</p>" in page
+    page, _ = render_checks(D, L, 0.5, comparison_of(0.05))
+    assert "Label enhancement does not help on these data" in page
+    assert "those of the best candidate all the same, lp (+0.0500 ± 0.1000)" in page
+    assert "on 60 rows." in page
+
+
+def test_the_comparison_fits_into_80_columns():
+    console = Console(width=80, record=True, file=StringIO())
+    print_comparison(console, comparison_of(0.25))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    for part in ("log lik.", "-1.2500", "0.2500", "0.7500", "threshold_model=false"):
+        assert part in text
+    assert "…" not in text
+    assert "posterior_pca threshold_model=false cannot be compared: not these labels" in (
+        " ".join(text.split())
+    )

@@ -19,7 +19,7 @@ from conle.methods.registry import BASELINES, METHODS, REFERENCES
 from conle.options import set_run_parameters
 from conle.pipeline_registry import register_pipelines
 from conle.pipelines.convergence.nodes import trace_training
-from conle.pipelines.enhance.nodes import fit_and_enhance
+from conle.pipelines.enhance.nodes import compare_methods, fit_and_enhance
 from conle.pipelines.ingestion.nodes import make_logical_labels
 from conle.pipelines.posterior.nodes import choose_representation, draw_held_out
 from conle.pipelines.predictive.nodes import predict_from_recovered
@@ -40,7 +40,8 @@ MADE_WITH_DISTRIBUTIONS = (
     ".samples",
     "results",
     "summary",
-    "comparison",
+    # Not `enhance.comparison`: a user's own table has no distributions.
+    " comparison",
     "sensitivity",
     "predictive",
 )
@@ -53,6 +54,7 @@ MAKES_AN_ENHANCER = {
     draw_held_out,
     predict_from_recovered,
     fit_and_enhance,
+    compare_methods,
 }
 
 

@@ -21,7 +21,7 @@ from conle import kedro_internals
 from conle.data.atomic import partial_name
 from conle.data.memory import refuse_beyond_memory
 from conle.errors import DataError, RawFileError
-from conle.methods.contract import LARGEST_FEATURE, InductiveEnhancer
+from conle.methods.contract import LARGEST_FEATURE, LabelEnhancer
 from conle.methods.registry import make_enhancer
 
 CONFIGURATION, WEIGHTS, ENCODER = "model.json", "weights.safetensors", "encoder.skops"
@@ -38,12 +38,15 @@ class FittedModel:
         enhancer: fitted to encoded features.
         encoder: a column transformer that is fitted to the features before encoding.
         labels: names of the labels, in the order of the distributions.
+        comparison: the methods that were compared (`conle.core.selection.compare`); None if the
+            method was named.
     """
 
     method: str
-    enhancer: InductiveEnhancer
+    enhancer: LabelEnhancer
     encoder: TransformerMixin
     labels: list[str]
+    comparison: pd.DataFrame | None = None
 
     def enhance(self, features: pd.DataFrame, logical_labels: pd.DataFrame) -> pd.DataFrame:
         """Recover the distributions of new rows.
@@ -165,7 +168,12 @@ class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):
         return read_model(Path(kedro_internals.load_path(self)))
 
     def save(self, data: FittedModel) -> None:
-        """Write the model; the folder appears complete or not at all."""
+        """Write the model; the folder appears complete or not at all.
+
+        A transductive method leaves no folder, because it cannot recover new rows.
+        """
+        if not data.enhancer.inductive:
+            return
         folder = Path(kedro_internals.save_path(self))
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(partial_name(folder))
@@ -203,6 +211,9 @@ def write_model(model: FittedModel, folder: Path) -> None:
         "features": enhancer.n_features_in_,
         "labels": model.labels,
     }
+    if model.comparison is not None:
+        # pandas writes gaps as null.
+        configuration["comparison"] = json.loads(model.comparison.to_json(orient="records"))
     (folder / CONFIGURATION).write_text(json.dumps(configuration, indent=1), encoding="utf-8")
     # ascontiguousarray would give a scalar a dimension.
     weights = {name: np.array(value, order="C") for name, value in enhancer.get_weights().items()}
@@ -232,4 +243,5 @@ def read_model(folder: Path) -> FittedModel:
         raise RawFileError(
             f"{folder} cannot be read as a fitted model ({type(error).__name__}: {error})"
         ) from error
-    return FittedModel(method, enhancer, encoder, labels)
+    comparison = configuration.get("comparison")
+    return FittedModel(method, enhancer, encoder, labels, comparison and pd.DataFrame(comparison))

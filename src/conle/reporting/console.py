@@ -9,8 +9,16 @@ import pandas as pd
 from kedro.io import CatalogProtocol
 
 from conle import kedro_internals
+from conle.core.selection import MEASURES
 from conle.reporting.description import board_of, verdict_lines
-from conle.reporting.grids import Entry, Grid, leaderboard_grid, recovery_grids
+from conle.reporting.grids import (
+    Entry,
+    Grid,
+    choice_sentences,
+    comparison_grid,
+    leaderboard_grid,
+    recovery_grids,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +34,7 @@ PLACES = {
     "convergence": "Table",
     "convergence_curves": "Picture",
     "predictive": "Table",
+    "enhance.comparison": "Methods",
     "enhance.distributions": "Parquet",
     "enhance.distributions_csv": "CSV",
     "enhance.checks": "Checks",
@@ -40,7 +49,14 @@ SHORT = {
     "Cosine": "Cos.",
     "Intersection": "Int.",
     "average rank": "rank",
+    "log likelihood": "log lik.",
+    "average precision": "prec.",
+    "one error": "1-err.",
+    "entropy": "entr.",
+    "seconds": "s",
 }
+# Measures of a comparison that have no room in a terminal.
+LEFT_OUT = ("ranking_loss", "coverage")
 # More datasets than these share one table.
 MOST_TABLES = 3
 
@@ -64,9 +80,16 @@ def print_results(
     if "summary" in outputs:
         folds = catalog.load("params:folds")
         print_recovery(console, catalog.load("summary"), catalog.load("results"), folds)
+    if "enhance.comparison" in outputs:
+        print_comparison(console, catalog.load("enhance.comparison"))
     if "enhance.check_table" in outputs:
         console.print(checks_table(catalog.load("enhance.check_table")))
-    titles = {name: title for name, title in PLACES.items() if name in outputs}
+    # A transductive method leaves no model.
+    titles = {
+        name: title
+        for name, title in PLACES.items()
+        if name in outputs and (name != "enhance.model" or catalog.exists(name))
+    }
     titles |= {name: "Picture" for name in sorted(outputs) if name.endswith(PICTURES)}
     lines = [f"{title:<9} {_place(catalog, name, project)}" for name, title in titles.items()]
     if outputs & {"report", "enhance.checks"}:
@@ -99,6 +122,20 @@ def print_recovery(
         console.print("* fitted to all rows, the scored ones included", highlight=False)
     for line in verdict_lines(results, folds):
         console.print(line, highlight=False)
+
+
+def print_comparison(console: "Console", comparison: pd.DataFrame) -> None:
+    """Print the candidates that were compared, those that failed, and which one was chosen.
+
+    Args:
+        console: its width decides which columns there are.
+        comparison: the result of `conle.core.selection.compare`.
+    """
+    measures = [name for name in MEASURES if name not in LEFT_OUT]
+    print_grid(console, comparison_grid(comparison, measures), "Compared methods, chosen one bold")
+    failed = comparison[comparison["lead"].isna() & (comparison["note"].fillna("") != "")]
+    lines = [f"{row.candidate} cannot be compared: {row.note}" for row in failed.itertuples()]
+    console.print("\n".join([*lines, *choice_sentences(comparison)]), highlight=False, markup=False)
 
 
 def print_grid(console: "Console", grid: Grid, title: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from conle.core import selection
 from conle.core.measures import MEASURES
 from conle.methods.registry import REFERENCES, TITLES
 from conle.reporting.leaderboard import gain_sentence, lead_sentence
@@ -233,6 +234,48 @@ def verdict_grid(verdicts: pd.DataFrame) -> Grid:
             for row in verdicts.to_dict("records")
         ],
     )
+
+
+def comparison_grid(comparison: pd.DataFrame, measures: Sequence[str] = selection.MEASURES) -> Grid:
+    """The candidates that were compared, the chosen one bold; the rivals are the footer.
+
+    Args:
+        comparison: the result of `conle.core.selection.compare`.
+        measures: the columns that are shown.
+    """
+    candidates, rivals = [], []
+    for row in comparison.to_dict("records"):
+        entries = [Entry(row["candidate"], best=row["chosen"])]
+        for name in measures:
+            value = row[name]
+            if pd.isna(value):
+                entries.append(Entry("–"))
+                continue
+            beside = f"± {row['standard_error']:.4f}" if name == "lead" else ""
+            text = f"{value:.1f}" if name == "seconds" else f"{value:.4f}"
+            entries.append(Entry(text, value, row["chosen"], beside))
+        (rivals if row["candidate"] in selection.RIVALS else candidates).append(entries)
+    return Grid(["candidate", *map(column_title, measures)], candidates, rivals)
+
+
+def choice_sentences(comparison: pd.DataFrame) -> list[str]:
+    """Which candidate of a comparison was chosen, and why; then which rows were compared.
+
+    Args:
+        comparison: the result of `conle.core.selection.compare`.
+    """
+    chosen = comparison[comparison["chosen"]].iloc[0]
+    lead = f"{chosen['lead']:+.4f} ± {chosen['standard_error']:.4f}"
+    rows, all_rows = int(chosen["rows"]), int(chosen["all_rows"])
+    sample = "" if rows == all_rows else f", a random sample of {all_rows}"
+    return [
+        f"{chosen['candidate']} is chosen: its lead over the normalised labels is {lead}."
+        if selection.helps(comparison)
+        else "Label enhancement does not help on these data: no candidate leads the normalised "
+        "labels by more than its standard error. The distributions are those of the best "
+        f"candidate all the same, {chosen['candidate']} ({lead}).",
+        f"The candidates were compared on {rows} rows{sample}.",
+    ]
 
 
 def curve_grid(table: pd.DataFrame, index: str, columns: str) -> Grid:

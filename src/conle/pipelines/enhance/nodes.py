@@ -1,6 +1,7 @@
 """Recover label distributions from features of any kind and 0/1 labels."""
 
 import logging
+from collections.abc import Sequence
 from numbers import Number
 
 import numpy as np
@@ -12,6 +13,7 @@ from conle.data.memory import refuse_beyond_memory
 from conle.data.models import FittedModel, encodable
 from conle.data.number_text import check_text
 from conle.errors import DataError
+from conle.progress import progress_bar
 
 # Parts of scikit-learn are imported inside functions because they take long to load.
 
@@ -131,34 +133,75 @@ def _width(name: str, values: pd.Series) -> int:
     return 1 if number == 2 else number
 
 
+def compare_methods(
+    features: np.ndarray,
+    logical_labels: pd.DataFrame,
+    folds: int,
+    rows: int,
+    seed: int,
+    *,
+    cell: Cell,
+    candidates: Sequence[Cell],
+) -> pd.DataFrame:
+    """Compare methods by what a learner predicts of held-out labels, and choose one.
+
+    Args:
+        features: encoded features, samples x numbers.
+        logical_labels: samples x labels, 0 or 1.
+        folds: number of folds.
+        rows: the largest number of rows that are compared.
+        seed: seed of the folds and of the sample of rows.
+        cell: its title is beside the progress bar.
+        candidates: the methods and their hyperparameters.
+
+    Returns:
+        The result of `conle.core.selection.compare`.
+
+    Raises:
+        ParameterError: there are too few rows, or no method can be used with these labels.
+    """
+    from conle.core.selection import compare
+
+    enhancers = {candidate.name: candidate.make_enhancer() for candidate in candidates}
+    with failures_as_parameter_errors(), progress_bar(cell.title) as on_progress:
+        return compare(
+            features, logical_labels.to_numpy(), enhancers, folds, seed, rows, on_progress
+        )
+
+
 def fit_and_enhance(
     features: np.ndarray,
     encoder: TransformerMixin,
     logical_labels: pd.DataFrame,
+    comparison: pd.DataFrame | None = None,
     *,
     cell: Cell,
-) -> tuple[pd.DataFrame, FittedModel] | pd.DataFrame:
+    candidates: Sequence[Cell] = (),
+) -> tuple[pd.DataFrame, FittedModel]:
     """Fit a method to all rows and recover their distributions.
 
     Args:
         features: encoded features, samples x numbers.
         encoder: the encoder of the features.
         logical_labels: samples x labels, 0 or 1.
+        comparison: the result of `compare_methods`; None takes the method of the cell.
         cell: the method and its hyperparameters.
+        candidates: the methods of the comparison.
 
     Returns:
-        Distributions with the index and columns of the logical labels. An inductive method adds the
-        fitted model.
+        Distributions with the index and columns of the logical labels, and the fitted model.
 
     Raises:
         ParameterError: the training diverged, or the method cannot be used with these labels.
     """
+    if comparison is not None:
+        chosen = comparison.loc[comparison["chosen"], "candidate"].item()
+        cell = next(candidate for candidate in candidates if candidate.name == chosen)
     enhancer = cell.make_enhancer()
     with failures_as_parameter_errors():
         distributions = enhancer.fit_transform(features, logical_labels)
-    if not enhancer.inductive:
-        return distributions
-    return distributions, FittedModel(cell.method, enhancer, encoder, list(logical_labels.columns))
+    labels = list(logical_labels.columns)
+    return distributions, FittedModel(cell.method, enhancer, encoder, labels, comparison)
 
 
 def apply_model(

@@ -1,0 +1,257 @@
+"""Comparison of label enhancers on data without true distributions, and the choice of one.
+
+Without the true distributions nothing proves a recovery. What can be measured is use: a learner
+that is trained on recovered distributions predicts the labels of rows that neither it nor the
+enhancer has seen. `compare` measures this by cross-validation, and chooses by one rule:
+
+    The candidate under which held-out relevant labels have the highest mean log likelihood is
+    chosen, among those whose lead over the normalised labels (L divided by its row sums, given to
+    the same learner) exceeds its standard error. Of equal candidates the first is chosen: list
+    simple and fast ones first. If no lead exceeds its standard error, label enhancement does not
+    help on these data; the candidate with the highest log likelihood is chosen all the same.
+"""
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.stats import entropy
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import (
+    coverage_error,
+    label_ranking_average_precision_score,
+    label_ranking_loss,
+)
+from sklearn.model_selection import KFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from conle.core.learners import SABFGS
+from conle.methods.contract import (
+    DivergenceError,
+    Features,
+    LabelEnhancer,
+    LogicalLabels,
+    NotApplicableError,
+    ProgressCallback,
+    Split,
+    check_inputs,
+)
+
+logger = logging.getLogger(__name__)
+
+# Rows of the comparison that are no candidates.
+RIVALS = NORMALISED_LABELS, CLASSIFIER = "normalised labels", "logistic regression"
+# Log likelihoods that agree to so many decimals are equal.
+DECIMALS = 6
+# The measures of a comparison; `compare` says what they are.
+MEASURES = (
+    "log_likelihood",
+    "lead",
+    "average_precision",
+    "ranking_loss",
+    "coverage",
+    "one_error",
+    "order",
+    "entropy",
+    "seconds",
+)
+COLUMNS = ("candidate", *MEASURES, "standard_error", "rows", "all_rows", "chosen", "note")
+
+Degrees = Float[np.ndarray, "samples labels"]
+PerSample = Float[np.ndarray, " samples"]
+
+
+def compare(
+    features: ArrayLike,
+    logical_labels: ArrayLike,
+    candidates: Mapping[str, LabelEnhancer],
+    folds: int = 3,
+    seed: int = 0,
+    rows: int | None = None,
+    on_progress: ProgressCallback | None = None,
+) -> pd.DataFrame:
+    """Compare label enhancers by what a learner predicts after training on their distributions.
+
+    Each candidate recovers the training rows of every fold. The learner `SABFGS` is trained on them
+    and predicts the held-out rows. Two rivals need no label enhancement: the same learner trained
+    on the normalised labels, and a one-vs-rest logistic regression.
+
+    Args:
+        features: X, samples x features.
+        logical_labels: L, samples x labels, 0 or 1.
+        candidates: unfitted enhancers by name, the simplest first.
+        folds: number of folds.
+        seed: seed of the folds and of the sample of rows.
+        rows: a larger table is compared on a random sample of so many rows, and transductive
+            enhancers are left out; None takes all rows.
+        on_progress: called as the work advances.
+
+    Returns:
+        One row for each candidate and each rival. Of held-out rows: log_likelihood (mean log degree
+        of the relevant labels of a row, mean over the rows), its lead over the normalised labels
+        with standard_error, average_precision, ranking_loss, coverage and one_error. Of recovered
+        rows: order (share of the pairs of a relevant and an irrelevant label in the right order),
+        entropy (mean; 1 is uniform) and seconds. rows counts the compared rows, all_rows those of
+        the table. chosen marks one candidate, and note says why a candidate failed or what it warns
+        of.
+
+    Raises:
+        ValueError: shapes or values are wrong.
+        NotApplicableError: there are too few rows, or all candidates have failed.
+    """
+    X, L = check_inputs(features, logical_labels)
+    all_rows = len(X)
+    if rows is not None and len(X) > rows:
+        sample = np.sort(np.random.default_rng(seed).choice(len(X), rows, replace=False))
+        X, L = X[sample], L[sample]
+    with_relevant = int(L.any(axis=1).sum())
+    if len(X) < 2 * folds or with_relevant < 2:
+        raise NotApplicableError(
+            f"{len(X)} rows, {with_relevant} of them with a relevant label, are too few for a "
+            "comparison of methods: name a method"
+        )
+    splits = list(KFold(folds, shuffle=True, random_state=seed).split(X))
+    shares = L / np.maximum(L.sum(axis=1, keepdims=True), 1)
+    predicted = _predicted(X, [shares[training] for training, _ in splits], splits)
+    baseline = log_likelihoods(predicted, L)
+    rivals = [
+        {"candidate": NORMALISED_LABELS, "log_likelihood": np.nanmean(baseline)}
+        | _ranking(predicted, L),
+        {"candidate": CLASSIFIER} | _ranking(_classified(X, L, splits), L),
+    ]
+    results = []
+    for number, (name, enhancer) in enumerate(candidates.items()):
+        if on_progress is not None:
+            on_progress(number, len(candidates), name)
+        if enhancer.inductive or len(X) == all_rows:
+            result = _result(enhancer, X, L, splits, baseline)
+        else:
+            result = {
+                "note": "it recovers only the rows that it is fitted to, so a sample of "
+                f"{len(X)} rows does not show its result, or its memory, for all {all_rows}"
+            }
+        results.append({"candidate": name} | result)
+    table = pd.DataFrame([*results, *rivals], columns=COLUMNS)
+    table["rows"], table["all_rows"] = len(X), all_rows
+    table["note"] = table["note"].fillna("")
+    table["chosen"] = table.index == _choice(table)
+    return table
+
+
+def _choice(table: pd.DataFrame) -> int:
+    """The row of the chosen candidate; see the rule at the top of this module."""
+    candidates = table.dropna(subset="lead")
+    if candidates.empty:
+        reasons = [f"{row.candidate}: {row.note}" for row in table.itertuples() if row.note]
+        raise NotApplicableError(f"no method can be compared here: {'; '.join(reasons)}")
+    leading = candidates[candidates["lead"] > candidates["standard_error"]]
+    return (candidates if leading.empty else leading)["log_likelihood"].round(DECIMALS).idxmax()
+
+
+def helps(table: pd.DataFrame) -> bool:
+    """Whether the lead of the chosen candidate of a comparison exceeds its standard error."""
+    chosen = table[table["chosen"]].iloc[0]
+    return bool(chosen["lead"] > chosen["standard_error"])
+
+
+def log_likelihoods(degrees: Degrees, logical_labels: LogicalLabels) -> PerSample:
+    """Mean log degree of the relevant labels of every row; NaN for a row without any."""
+    relevant = logical_labels == 1
+    sums = np.where(relevant, np.log(np.where(relevant, degrees, 1.0)), 0.0).sum(axis=1)
+    count = relevant.sum(axis=1)
+    return np.divide(sums, count, out=np.full(len(sums), np.nan), where=count > 0)
+
+
+def entropies(distributions: Degrees) -> PerSample:
+    """The entropy of every distribution, from 0 to 1 (the uniform distribution)."""
+    return entropy(distributions, axis=1) / np.log(distributions.shape[1])
+
+
+def pairs_in_order(distributions: Degrees, logical_labels: LogicalLabels) -> tuple[int, int]:
+    """Pairs of a relevant and an irrelevant label in the right order, and all such pairs."""
+    relevant = logical_labels == 1
+    kept = sum(
+        (row[own][:, None] >= row[~own]).sum()
+        for row, own in zip(distributions, relevant, strict=True)
+    )
+    return int(kept), int((relevant.sum(axis=1) * (~relevant).sum(axis=1)).sum())
+
+
+def _result(
+    enhancer: LabelEnhancer,
+    X: Features,
+    L: LogicalLabels,
+    splits: Sequence[Split],
+    baseline: PerSample,
+) -> dict[str, Any]:
+    """The measures of a candidate, or why it failed: the others are compared all the same."""
+    own_rows = [(training, training) for training, _ in splits]
+    begun = perf_counter()
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        try:
+            recovered = enhancer.recover_folds(X, L, own_rows).recovered
+        except (NotApplicableError, DivergenceError) as error:
+            return {"note": str(error)}
+        except Exception as error:
+            logger.exception("%s has failed", type(enhancer).__name__)
+            return {"note": f"{type(error).__name__}: {error}"}
+    seconds = perf_counter() - begun
+    predicted = _predicted(X, recovered, splits)
+    likelihoods = log_likelihoods(predicted, L)
+    lead = (likelihoods - baseline)[np.isfinite(baseline)]
+    # Folds share training rows: the correction of Nadeau and Bengio, "Inference for the
+    # generalization error", Machine Learning 2003.
+    correction = np.sqrt(1 + len(splits) / (len(splits) - 1))
+    D = np.concatenate(recovered)
+    kept, pairs = pairs_in_order(D, np.concatenate([L[training] for training, _ in splits]))
+    return {
+        "log_likelihood": np.nanmean(likelihoods),
+        "lead": lead.mean(),
+        "standard_error": correction * lead.std(ddof=1) / np.sqrt(len(lead)),
+        **_ranking(predicted, L),
+        "order": kept / pairs if pairs else np.nan,
+        "entropy": entropies(D).mean(),
+        "seconds": seconds,
+        "note": "; ".join(dict.fromkeys(str(warning.message) for warning in raised)),
+    }
+
+
+def _predicted(X: Features, recovered: Sequence[Degrees], splits: Sequence[Split]) -> Degrees:
+    """The degrees of held-out rows, as a learner predicts them from recovered training rows."""
+    predicted = np.empty((len(X), recovered[0].shape[1]))
+    for (training, test), D in zip(splits, recovered, strict=True):
+        predicted[test] = SABFGS().fit(X[training], D).predict(X[test])
+    return predicted
+
+
+def _classified(X: Features, L: LogicalLabels, splits: Sequence[Split]) -> Degrees:
+    """The probabilities of the labels of held-out rows, by one-vs-rest logistic regression."""
+    probabilities = np.empty(L.shape)
+    for training, test in splits:
+        classifier = OneVsRestClassifier(make_pipeline(StandardScaler(), LogisticRegression()))
+        with warnings.catch_warnings():
+            # A label may be relevant in no training row, or in all of them.
+            warnings.filterwarnings("ignore", message="Label .* is present in all training")
+            probabilities[test] = classifier.fit(X[training], L[training]).predict_proba(X[test])
+    return probabilities
+
+
+def _ranking(degrees: Degrees, L: LogicalLabels) -> dict[str, float]:
+    """Ranking measures of held-out rows."""
+    any_relevant = L.any(axis=1)
+    first = L[np.arange(len(L)), degrees.argmax(axis=1)]
+    return {
+        "average_precision": label_ranking_average_precision_score(L, degrees),
+        "ranking_loss": label_ranking_loss(L, degrees),
+        "coverage": coverage_error(L, degrees),
+        "one_error": float((first[any_relevant] == 0).mean()),
+    }

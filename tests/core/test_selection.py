@@ -1,0 +1,179 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+from sklearn.model_selection import KFold
+
+from conle.core.binarisation import binarise
+from conle.core.learners import SABFGS
+from conle.core.selection import (
+    CLASSIFIER,
+    NORMALISED_LABELS,
+    compare,
+    entropies,
+    helps,
+    log_likelihoods,
+    pairs_in_order,
+)
+from conle.methods.contract import DivergenceError, NotApplicableError, TransductiveEnhancer
+from conle.methods.lp import LP
+from conle.methods.references import SoftmaxLabels, Uniform
+
+
+class Recovers(TransductiveEnhancer):
+    """Recovers rows of a known table, which its features name by number."""
+
+    table: object = None
+
+    def _fit_transform(self, features, logical_labels):
+        return self.table[features[:, 0].astype(int)]
+
+
+class Fails(TransductiveEnhancer):
+    """Raises an error."""
+
+    error: object = None
+
+    def _fit_transform(self, features, logical_labels):
+        raise self.error
+
+
+def made(rows=90, noise=3.0):
+    """Features, distributions that are a softmax of them, and their logical labels."""
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(rows, 6))
+    X = np.column_stack([np.arange(rows), X])
+    D = softmax(X[:, 1:5] * 0.7, axis=1)
+    noisy = softmax(np.log(D) + noise * generator.normal(size=D.shape), axis=1)
+    return X, D, binarise(noisy)
+
+
+def test_the_measures_of_a_candidate():
+    X, D, L = made()
+    table = compare(X, L, {"own": Recovers(table=D)}).set_index("candidate")
+    predicted, shares = np.empty(D.shape), np.empty(D.shape)
+    for training, test in KFold(3, shuffle=True, random_state=0).split(X):
+        predicted[test] = SABFGS().fit(X[training], D[training]).predict(X[test])
+        normalised = L[training] / L[training].sum(axis=1, keepdims=True)
+        shares[test] = SABFGS().fit(X[training], normalised).predict(X[test])
+    own, base = (
+        np.array([np.log(p[r == 1]).mean() for p, r in zip(degrees, L, strict=True)])
+        for degrees in (predicted, shares)
+    )
+    row = table.loc["own"]
+    assert row["log_likelihood"] == pytest.approx(own.mean())
+    assert table.loc[NORMALISED_LABELS, "log_likelihood"] == pytest.approx(base.mean())
+    assert row["lead"] == pytest.approx((own - base).mean())
+    # 1 + folds * (test rows / training rows) = 1 + 3 / 2.
+    error = np.sqrt(2.5) * (own - base).std(ddof=1) / np.sqrt(90)
+    assert row["standard_error"] == pytest.approx(error)
+    first = predicted.argmax(axis=1)
+    assert row["one_error"] == pytest.approx((L[np.arange(90), first] == 0).mean())
+    # Each row is a training row of two folds.
+    assert row["entropy"] == pytest.approx(entropies(D).mean())
+    assert row["chosen"]
+    assert list(table.index) == ["own", NORMALISED_LABELS, CLASSIFIER]
+    assert np.isnan(table.loc[CLASSIFIER, "log_likelihood"])
+    assert 0 < table.loc[CLASSIFIER, "average_precision"] <= 1
+
+
+def test_the_true_distributions_help_where_labels_are_noisy():
+    X, D, L = made()
+    table = compare(X, L, {"uniform": Uniform(), "true": Recovers(table=D), "again": Uniform()})
+    assert table.loc[table["chosen"], "candidate"].item() == "true"
+    assert helps(table)
+
+
+def test_nothing_helps_where_the_labels_say_everything():
+    X, _, _ = made()
+    L = (np.arange(4) == X[:, 1:5].argmax(axis=1)[:, None]).astype(int)
+    table = compare(X, L, {"uniform": Uniform(), "softmax": SoftmaxLabels()})
+    # The best candidate is chosen all the same.
+    assert table.loc[table["chosen"], "candidate"].item() == "softmax"
+    assert not helps(table)
+
+
+def test_of_equal_candidates_the_first_is_chosen():
+    X, _, L = made()
+    table = compare(X, L, {"one": SoftmaxLabels(), "two": SoftmaxLabels()})
+    assert table["chosen"].tolist() == [True, False, False, False]
+    assert table["lead"][0] == table["lead"][1]
+
+
+def test_candidates_that_fail_have_a_row_with_the_reason(caplog):
+    X, _, L = made()
+    errors = {
+        "labels": NotApplicableError("not these labels"),
+        "training": DivergenceError("it diverged"),
+        "fault": RuntimeError("a fault"),
+    }
+    candidates = {name: Fails(error=error) for name, error in errors.items()}
+    seen = []
+    table = compare(
+        X, L, {**candidates, "uniform": Uniform()}, on_progress=lambda *own: seen.append(own)
+    )
+    assert table["note"].tolist()[:4] == [
+        "not these labels",
+        "it diverged",
+        "RuntimeError: a fault",
+        "",
+    ]
+    assert table["lead"].isna().tolist() == [True, True, True, False, True, True]
+    assert table["chosen"].tolist() == [False, False, False, True, False, False]
+    # Only a fault has a traceback in the log.
+    assert [record.exc_info is not None for record in caplog.records] == [True]
+    assert seen == [(0, 4, "labels"), (1, 4, "training"), (2, 4, "fault"), (3, 4, "uniform")]
+    with pytest.raises(NotApplicableError, match="no method can be compared here: labels: not"):
+        compare(X, L, candidates)
+
+
+def test_a_large_table_is_compared_on_a_sample():
+    X, _, L = made()
+    candidates = {"softmax": SoftmaxLabels(), "lp": LP()}
+    table = compare(X, L, candidates, rows=60, seed=1)
+    # A transductive method would have to recover all rows.
+    assert table["note"][1].startswith("it recovers only the rows that it is fitted to")
+    assert table["lead"].isna().tolist() == [False, True, True, True]
+    assert set(table["rows"]) == {60}
+    assert set(table["all_rows"]) == {90}
+    costs = ["seconds"]
+    pd.testing.assert_frame_equal(
+        table.drop(columns=costs),
+        compare(X, L, candidates, rows=60, seed=1).drop(columns=costs),
+    )
+    other = compare(X, L, candidates, rows=60, seed=2)
+    assert other["log_likelihood"][0] != table["log_likelihood"][0]
+
+
+def test_labels_of_any_kind_are_compared():
+    X, _, L = made()
+    # Rows without a relevant label, and with all; a label of every row, and one of none.
+    L[:5], L[5:9] = 0, 1
+    L = np.column_stack([L, np.ones(90), np.zeros(90)])
+    L[:5] = 0
+    table = compare(X, L, {"softmax": SoftmaxLabels()})
+    assert np.isfinite(table["lead"][0])
+    assert np.isfinite(table["standard_error"][0])
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "message"),
+    [(5, [1, 0], "^5 rows, 5 of them"), (30, [0, 0], "^30 rows, 0 of them with a relevant")],
+)
+def test_too_little_to_compare(rows, labels, message):
+    X = np.random.default_rng(0).normal(size=(rows, 2))
+    with pytest.raises(NotApplicableError, match=message):
+        compare(X, np.tile(labels, (rows, 1)), {"uniform": Uniform()})
+
+
+def test_log_likelihoods_of_rows():
+    degrees = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    L = np.array([[1, 1, 0], [0, 0, 1], [0, 0, 0]])
+    expected = [(np.log(0.5) + np.log(0.25)) / 2, np.log(0.7), np.nan]
+    np.testing.assert_allclose(log_likelihoods(degrees, L), expected)
+
+
+def test_pairs_in_order():
+    D = np.array([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [1.0, 0.0, 0.0]])
+    # The second row has both pairs in the wrong order, the third has none.
+    assert pairs_in_order(D, np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]])) == (2, 4)

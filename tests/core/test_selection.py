@@ -1,8 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy.special import softmax
 from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_info
 
 from conle.core.binarisation import binarise
 from conle.core.learners import SABFGS
@@ -46,6 +48,27 @@ def made(rows=90, noise=3.0):
     D = softmax(X[:, 1:5] * 0.7, axis=1)
     noisy = softmax(np.log(D) + noise * generator.normal(size=D.shape), axis=1)
     return X, D, binarise(noisy)
+
+
+def test_a_comparison_works_on_one_thread(monkeypatch):
+    counted = []
+
+    def fit_transform(self, features, logical_labels):
+        pools = {pool["num_threads"] for pool in threadpool_info()}
+        counted.append((torch.get_num_threads(), pools))
+        return logical_labels + 1.0
+
+    monkeypatch.setattr(LP, "_fit_transform", fit_transform)
+    X, _, L = made(30)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        compare(X, L, {"own": LP()})
+        assert counted
+        assert all(own == (1, {1}) for own in counted)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_the_measures_of_a_candidate():

@@ -13,7 +13,8 @@ enhancer has seen. `compare` measures this by cross-validation, and chooses by o
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -32,6 +33,7 @@ from sklearn.model_selection import KFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from conle.core.learners import SABFGS
 from conle.methods.contract import (
@@ -69,6 +71,21 @@ Degrees = Float[np.ndarray, "samples labels"]
 PerSample = Float[np.ndarray, " samples"]
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Work on one thread: the tables are small, and threads that wait for each other spin."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@one_thread()
 def compare(
     features: ArrayLike,
     logical_labels: ArrayLike,

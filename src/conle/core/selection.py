@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Real
 from numpy.typing import ArrayLike
 from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
@@ -69,6 +69,9 @@ COLUMNS = ("candidate", *MEASURES, "standard_error", "rows", "all_rows", "chosen
 
 Degrees = Float[np.ndarray, "samples labels"]
 PerSample = Float[np.ndarray, " samples"]
+# Training rows of one fold; folds differ in their number of rows.
+OfTraining = Float[np.ndarray, "_ labels"]
+Binary = Real[np.ndarray, "samples labels"]
 
 
 @contextmanager
@@ -179,7 +182,7 @@ def helps(table: pd.DataFrame) -> bool:
     return bool(chosen["lead"] > chosen["standard_error"])
 
 
-def log_likelihoods(degrees: Degrees, logical_labels: LogicalLabels) -> PerSample:
+def log_likelihoods(degrees: Degrees, logical_labels: Binary) -> PerSample:
     """Mean log degree of the relevant labels of every row; NaN for a row without any."""
     relevant = logical_labels == 1
     sums = np.where(relevant, np.log(np.where(relevant, degrees, 1.0)), 0.0).sum(axis=1)
@@ -192,7 +195,7 @@ def entropies(distributions: Degrees) -> PerSample:
     return entropy(distributions, axis=1) / np.log(distributions.shape[1])
 
 
-def pairs_in_order(distributions: Degrees, logical_labels: LogicalLabels) -> tuple[int, int]:
+def pairs_in_order(distributions: Degrees, logical_labels: Binary) -> tuple[int, int]:
     """Pairs of a relevant and an irrelevant label in the right order, and all such pairs."""
     relevant = logical_labels == 1
     kept = sum(
@@ -242,7 +245,7 @@ def _result(
     }
 
 
-def _predicted(X: Features, recovered: Sequence[Degrees], splits: Sequence[Split]) -> Degrees:
+def _predicted(X: Features, recovered: Sequence[OfTraining], splits: Sequence[Split]) -> Degrees:
     """The degrees of held-out rows, as a learner predicts them from recovered training rows."""
     predicted = np.empty((len(X), recovered[0].shape[1]))
     for (training, test), D in zip(splits, recovered, strict=True):

@@ -2,8 +2,10 @@ import platform
 import re
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 import threadpoolctl
@@ -24,6 +26,7 @@ from conle.errors import ParameterError, RawFileError
 from conle.pipelines.recovery.pipeline import recovery_node
 from conle.preflight import (
     Preflight,
+    create_experiment,
     prepare_database,
     prepare_tracking,
     read_by_hooks,
@@ -257,6 +260,28 @@ def test_a_tracking_database_is_made_once(tmp_path):
     prepare_tracking(tracked(uri), tmp_path)
     assert path.read_bytes() == made
     assert sorted(own.name for own in path.parent.iterdir()) == ["mlflow.db", "mlflow.db.lock"]
+
+
+def test_the_experiment_is_made_before_kedro_mlflow_looks(database, tmp_path):
+    configured = tracked(f"sqlite:///{database}", experiment={"name": "trial"})
+    for _ in range(2):
+        prepare_tracking(configured, tmp_path)
+        assert MlflowClient(f"sqlite:///{database}").get_experiment_by_name("trial") is not None
+
+
+def test_two_runs_create_their_experiment_at_once(database):
+    both = Barrier(2, timeout=30)
+
+    def create(client):
+        for number in range(10):
+            both.wait()
+            create_experiment(client, f"trial {number}")
+
+    clients = [MlflowClient(f"sqlite:///{database}") for _ in range(2)]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(create, clients))
+    names = [own.name for own in clients[0].search_experiments()]
+    assert sorted(names) == ["Default", *(f"trial {number}" for number in range(10))]
 
 
 @pytest.mark.parametrize("revision", ["f5a4f2784254", "ffffffffffff"])

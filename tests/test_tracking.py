@@ -2,7 +2,9 @@ import hashlib
 import json
 import os
 import platform
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from threading import Barrier
 from types import SimpleNamespace
 
 import click
@@ -14,6 +16,7 @@ from kedro.io import DataCatalog
 from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
+from mlflow.entities import Dataset, DatasetInput
 from mlflow.exceptions import MlflowException
 
 from conle import tracking
@@ -34,6 +37,7 @@ from conle.tracking import (
     ModelLogging,
     continue_tracking,
     datasets_of,
+    log_inputs,
 )
 
 SOURCE = {"sha256": "f"}
@@ -371,6 +375,22 @@ def test_a_run_with_cells_has_a_view_that_compares_them(client, parent, hook):
         "kl_divergence",
         "canberra",
     ]
+
+
+def test_two_runs_log_the_same_data_at_once(client, parent):
+    other = client.create_run(client.get_run(parent).info.experiment_id).info.run_id
+    both = Barrier(2, timeout=30)
+
+    def log(run_id):
+        for digest in map(str, range(10)):
+            both.wait()
+            log_inputs(client, run_id, [DatasetInput(Dataset("Toy", digest, "local", "{}"))])
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(log, (parent, other)))
+    for run_id in (parent, other):
+        inputs = client.get_run(run_id).inputs.dataset_inputs
+        assert sorted(own.dataset.digest for own in inputs) == list("0123456789")
 
 
 def test_the_description_of_many_datasets_fits():

@@ -350,8 +350,12 @@ def prepare_tracking(configured: Mapping[str, Any], project: Path) -> None:
                 "that made it"
             )
         raise ParameterError(f"MLflow cannot use {address}: {reason}") from None
+    experiment = configured.setdefault("tracking", {}).setdefault("experiment", {})
     run_id = os.environ.get("MLFLOW_RUN_ID")
     if not run_id:
+        # kedro-mlflow creates an experiment that has other options.
+        if experiment.keys() == {"name"}:
+            create_experiment(client, experiment["name"])
         return
     try:
         run = client.get_run(run_id).info
@@ -363,8 +367,19 @@ def prepare_tracking(configured: Mapping[str, Any], project: Path) -> None:
             f"({error}): unset it to begin a new run"
         ) from None
     # MLflow goes on with a run in the experiment of this run only.
-    experiment = configured.setdefault("tracking", {}).setdefault("experiment", {})
     experiment["name"] = client.get_experiment(run.experiment_id).name
+
+
+def create_experiment(client: Any, name: str) -> None:
+    """Create an experiment if there is none; another run may create it at the same moment."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        if client.get_experiment_by_name(name) is None:
+            client.create_experiment(name)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
 
 
 def prepare_database(path: Path) -> None:

@@ -428,7 +428,18 @@ def log_comparison(catalog: CatalogProtocol, cells: Sequence) -> None:
         source = json.dumps({"uri": str(path), "sha256": sha256})
         dataset = Dataset(name, sha256[:LENGTH_OF_DIGEST], "local", source)
         inputs.append(DatasetInput(dataset))
-    client.log_inputs(parent_id(), inputs)
+    log_inputs(client, parent_id(), inputs)
+
+
+def log_inputs(client: Any, run_id: str, inputs: list) -> None:
+    """Log the data of a run, which other runs may log at the same moment."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.log_inputs(run_id, inputs)
+    except MlflowException:
+        # MLflow fails if another run has added the data since it looked. Now it finds them.
+        client.log_inputs(run_id, inputs)
 
 
 def log_enhancer(method: str, hyperparameters: Mapping[str, Any]) -> None:

@@ -105,24 +105,24 @@ def run_command(
     # them for garbage takes seconds.
     gc.disable()
     atexit.register(gc.freeze)
-    parameters = options["params"]
-    if datasets is not None:
-        parameters["datasets"] = "+".join(datasets.split(","))
-    if input_file is not None:
-        parameters["input"] = input_file
-    if parameters.get("model") == "latest":
-        parameters["model"] = newest_model(project_folder()).as_posix()
-    # Kedro takes a relative path from the project; a person types it from the working folder.
-    for name in PATHS:
-        path = parameters.get(name)
-        if isinstance(path, str) and "://" not in path:
-            parameters[name] = Path(path).expanduser().absolute().as_posix()
-    # A parameter of the command alone: a resumed run has the parameters of the run it resumes.
-    resume = resume or parameters.pop("resume", False)
-    if options["pipeline"] is not None and not options["pipelines"]:
-        # Kedro has deprecated `pipeline`.
-        options |= {"pipelines": [options["pipeline"]], "pipeline": None}
     try:
+        parameters = options["params"]
+        if datasets is not None:
+            parameters["datasets"] = "+".join(datasets.split(","))
+        if input_file is not None:
+            parameters["input"] = input_file
+        if parameters.get("model") == "latest":
+            parameters["model"] = newest_model(project_folder()).as_posix()
+        # Kedro takes a relative path from the project; a person types it from the working folder.
+        for name in PATHS:
+            path = parameters.get(name)
+            if isinstance(path, str) and "://" not in path:
+                parameters[name] = Path(path).expanduser().absolute().as_posix()
+        # A parameter of the command alone: a resumed run has the parameters of the run it resumes.
+        resume = resume or parameters.pop("resume", False)
+        if options["pipeline"] is not None and not options["pipelines"]:
+            # Kedro has deprecated `pipeline`.
+            options |= {"pipelines": [options["pipeline"]], "pipeline": None}
         if resume not in (True, False):
             raise ParameterError(f"resume must be true or false, not {resume!r}")
         if resume:

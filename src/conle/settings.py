@@ -48,6 +48,9 @@ os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
 # MLflow gives up on a server after a quarter of a minute; by default it tries for four minutes.
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
 
+# A run needs no network and reports to nobody; .telemetry says so for Kedro.
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
 # Kedro's advice at the start of a run has a level and a logger in common with its progress.
 for _name in ("sequential_runner", "parallel_runner"):
     logging.getLogger(f"kedro.runner.{_name}").addFilter(

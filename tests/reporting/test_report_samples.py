@@ -53,7 +53,7 @@ def test_the_first_samples_and_some_with_intervals(given):
     assert set(table["dataset"]) == {"A"}
     assert list(dict.fromkeys(table["method"])) == ["conle", "conle_posterior"]
     own = table[table["method"] == "conle_posterior"].set_index(["sample", "label"])
-    # Of the samples with intervals, 39 is the first and 30 the tenth.
+    # The table has ten of the samples with intervals: 39 is the first of them, 30 the tenth.
     assert list(dict.fromkeys(table["sample"])) == [*range(30), *range(30, 40)]
     row = own.loc[17, "label_1"]
     assert row[["logical", "true", "recovered"]].tolist() == pytest.approx([0, 17 / 39, 1.217])

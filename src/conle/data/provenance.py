@@ -3,14 +3,14 @@
 import platform
 import subprocess
 from importlib.metadata import version
-from typing import Any, NoReturn
+from typing import Any
 
-from kedro.io import AbstractDataset, DatasetError
+from conle.data.read_only import ReadOnlyDataset
 
 PACKAGES = ("conle", "kedro", "mlflow", "torch", "numpy", "scipy", "pandas", "scikit-learn")
 
 
-class ProvenanceDataset(AbstractDataset):
+class ProvenanceDataset(ReadOnlyDataset):
     """Commit, Python, platform and package versions, by name; read-only.
 
     Args:
@@ -30,17 +30,6 @@ class ProvenanceDataset(AbstractDataset):
             "platform": f"{platform.system()} {platform.machine()}",
             **{package: version(package) for package in PACKAGES},
         }
-
-    def save(self, data: Any) -> NoReturn:
-        """Refuse to save.
-
-        Raises:
-            DatasetError: always.
-        """
-        raise DatasetError("provenance cannot be saved")
-
-    def _exists(self) -> bool:
-        return True
 
     def _describe(self) -> dict[str, Any]:
         return {"project_path": self._project_path}

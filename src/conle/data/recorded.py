@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
-from kedro.io import AbstractDataset, AbstractVersionedDataset, DatasetError
+from kedro.io import AbstractVersionedDataset
+
+from conle.data.read_only import ReadOnlyDataset
 
 
-class RecordedDataset(AbstractDataset[None, dict[str, Callable[[], Any]]]):
+class RecordedDataset(ReadOnlyDataset):
     """Functions that load entries of the catalog, by the entry's name; read-only.
 
     Attributes:
@@ -21,17 +23,6 @@ class RecordedDataset(AbstractDataset[None, dict[str, Callable[[], Any]]]):
     def load(self) -> dict[str, Callable[[], Any]]:
         """Functions without arguments; each loads an entry, or None if no run has made it."""
         return {name: partial(_load_existing, entry) for name, entry in self.entries.items()}
-
-    def save(self, data: None) -> NoReturn:
-        """Refuse to save: runs write the entries.
-
-        Raises:
-            DatasetError: always.
-        """
-        raise DatasetError(f"{type(self).__name__} is read-only")
-
-    def _exists(self) -> bool:
-        return True
 
     def _describe(self) -> dict[str, Any]:
         return {"entries": len(self.entries)}

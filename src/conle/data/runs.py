@@ -1,14 +1,14 @@
 """The table of runs that are recorded in the catalog."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas as pd
-from kedro.io import AbstractDataset, DatasetError
 
+from conle.data.read_only import ReadOnlyDataset
 from conle.run import recorded_runs, runs_table
 
 
-class RunsDataset(AbstractDataset[None, pd.DataFrame]):
+class RunsDataset(ReadOnlyDataset):
     """The table of all recorded runs (`conle.run.runs_table`); read-only.
 
     Args:
@@ -23,17 +23,6 @@ class RunsDataset(AbstractDataset[None, pd.DataFrame]):
     def load(self) -> pd.DataFrame:
         """Read the records of all runs."""
         return runs_table(recorded_runs(self._artifacts))
-
-    def save(self, data: None) -> NoReturn:
-        """Refuse to save: each run records itself.
-
-        Raises:
-            DatasetError: always.
-        """
-        raise DatasetError(f"{type(self).__name__} is read-only")
-
-    def _exists(self) -> bool:
-        return True
 
     def _describe(self) -> dict[str, Any]:
         return {"filepath": self._artifacts}

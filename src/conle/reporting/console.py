@@ -116,8 +116,9 @@ def print_recovery(
         # The last column has no room in a terminal.
         board["better_than_label_posterior"] = pd.NA
         print_grid(console, leaderboard_grid(board, recovery), f"Means over {len(grids)} datasets")
-    for dataset, grid in grids[:MOST_TABLES] if len(grids) <= MOST_TABLES else []:
-        print_grid(console, grid, f"{dataset}: means over the folds, best method in bold")
+    else:
+        for dataset, grid in grids:
+            print_grid(console, grid, f"{dataset}: means over the folds, best method in bold")
     if (recovery["fitted_on"] == "all").any():
         console.print("* fitted to all rows, the scored ones included", highlight=False)
     for line in verdict_lines(results, folds):

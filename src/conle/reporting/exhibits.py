@@ -67,6 +67,7 @@ class Exhibit:
         caption: caption of the LaTeX tables.
         label: label of the LaTeX tables.
         inputs: names of tables and of catalog entries.
+        prepare: takes the inputs and returns what the following functions take instead.
         grids: takes the inputs and returns the LaTeX tables, each with an addition to the caption;
             None for an exhibit without LaTeX.
         figure: takes the inputs and returns the figure; None for an exhibit without one.
@@ -80,6 +81,7 @@ class Exhibit:
     caption: str
     label: str
     inputs: tuple[str, ...]
+    prepare: Callable[..., Sequence[Any]] = lambda *inputs: inputs
     grids: Callable[..., Sequence[tuple[str, Grid]]] | None = None
     figure: Callable[..., Figure] | None = None
     figure_caption: str = ""
@@ -231,17 +233,20 @@ _ROWS = (
             f"{{dataset}}.{SHOWN_DECODER}.draws",
             f"{{dataset}}.{SHOWN_DECODER}.coverage",
         ),
-        grids=lambda examination, contributions, *_: [
+        prepare=lambda examination, contributions, *drawn: (
+            examination,
+            contributions,
+            _held_out(*drawn),
+        ),
+        grids=lambda examination, contributions, _: [
             ("held-out samples", grid_of(examination, 3)),
             ("KL and what features add", grid_of(contributions)),
         ],
-        figure=lambda examination, contributions, *drawn: figures.posterior_intervals(
-            _held_out(*drawn)
-        ),
+        figure=lambda examination, contributions, drawn: figures.posterior_intervals(drawn),
         figure_caption="Held-out samples: degrees of every label; thin lines are draws, bars 90 % "
         "intervals, crosses the true degrees, which are read for this picture alone",
         made_by="posterior",
-        is_available=lambda examination, contributions, *drawn: bool(_held_out(*drawn)),
+        is_available=lambda examination, contributions, drawn: bool(drawn),
     ),
     Exhibit(
         "tests",
@@ -286,21 +291,21 @@ _ROWS = (
         "ConLE's training",
         "training",
         inputs=("{dataset}.conle.curves",),
-        figure=lambda curves: figures.training_means(_trainings(curves)),
+        prepare=lambda curves: [_trainings(curves)],
+        figure=figures.training_means,
         figure_caption="ConLE's training: objective and agreement by step, means over the folds",
         made_by="conle",
-        is_available=lambda curves: bool(_trainings(curves)),
     ),
     Exhibit(
         "colours",
         "Three labels as colours",
         "colours",
         inputs=(FEATURES, TRUE, RECOVERED),
-        figure=lambda *inputs: figures.recoveries_as_colours(three_labels_as_colours(*inputs)),
+        prepare=lambda *inputs: [three_labels_as_colours(*inputs)],
+        figure=figures.recoveries_as_colours,
         figure_caption="Datasets with three labels: true and recovered degrees (first repeat) as "
         "colours, over two features or principal components; the true ones are read for this "
         "picture alone",
-        is_available=lambda *inputs: bool(three_labels_as_colours(*inputs)),
     ),
     Exhibit(
         "predictive",

@@ -1,8 +1,4 @@
-"""Which method is best, by how much, and how certain that is.
-
-Folds share training samples, so standard errors over folds are corrected: Nadeau, Bengio,
-"Inference for the generalization error", Machine Learning 2003.
-"""
+"""Which method is best, by how much, and how certain that is."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +8,7 @@ import pandas as pd
 
 from conle.core.measures import MEASURES
 from conle.methods.registry import CHOSEN, FLOORS, REFERENCES, TITLES
-from conle.reporting.tables import REFERENCE, complete_part
+from conle.reporting.tables import REFERENCE, complete_part, corrected_error
 
 HEADLINE = "kl_divergence"
 # The paper's six measures.
@@ -32,17 +28,6 @@ VERDICT_COLUMNS = [
     "gain_low",
     "gain_high",
 ]
-
-
-def corrected_error(std: pd.Series, count: pd.Series, folds: int) -> pd.Series:
-    """Standard error of a mean over folds that share training samples.
-
-    Args:
-        std: standard deviations over the folds of all repeats.
-        count: the numbers of these folds.
-        folds: the number of folds of a repeat.
-    """
-    return std * np.sqrt(1 / count + 1 / (folds - 1))
 
 
 def leaderboard(recovery: pd.DataFrame, ranks: pd.DataFrame, folds: int) -> pd.DataFrame:

@@ -168,6 +168,19 @@ def rank_table(recovery: pd.DataFrame, published_ranks: pd.DataFrame) -> pd.Data
     return table.reset_index()
 
 
+def corrected_error(std: pd.Series, count: pd.Series, folds: int) -> pd.Series:
+    """Standard error of a mean over folds, corrected because they share training samples.
+
+    Source: Nadeau, Bengio, "Inference for the generalization error", Machine Learning 2003.
+
+    Args:
+        std: standard deviations over the folds of all repeats.
+        count: the numbers of these folds.
+        folds: the number of folds of a repeat.
+    """
+    return std * np.sqrt(1 / count + 1 / (folds - 1))
+
+
 def wins_table(recovery: pd.DataFrame, published: pd.DataFrame, folds: int) -> pd.DataFrame:
     """How often each method is at least as good as the published ConLE.
 
@@ -182,7 +195,7 @@ def wins_table(recovery: pd.DataFrame, published: pd.DataFrame, folds: int) -> p
     Returns:
         Columns method, means (the number that can be compared), at_least_as_good and
         lost_within_error (the number of means that are worse by less than the standard error over
-        the folds, as corrected by `leaderboard.corrected_error`).
+        the folds, see `corrected_error`).
     """
     target = published[published["method"] == "conle"].set_index(["dataset", "measure"])["value"]
     larger = target.index.get_level_values("measure").map(lambda m: MEASURES[m].larger_is_better)
@@ -197,7 +210,7 @@ def wins_table(recovery: pd.DataFrame, published: pd.DataFrame, folds: int) -> p
         excess = sign[compared] * (own["mean"][compared] - target[compared])
         rounded = own["mean"][compared].round(PUBLISHED_DECIMALS)
         good = sign[compared] * rounded <= sign[compared] * target[compared]
-        error = own["std"][compared] * np.sqrt(1 / own["folds"][compared] + 1 / (folds - 1))
+        error = corrected_error(own["std"][compared], own["folds"][compared], folds)
         rows.append((method, len(compared), int(good.sum()), int((~good & (excess < error)).sum())))
     columns = ["method", "means", "at_least_as_good", "lost_within_error"]
     return pd.DataFrame(rows, columns=columns)

@@ -119,10 +119,11 @@ def present(name: str, inputs: Sequence[Any]) -> tuple[str | None, Figure | None
         is a comment that says so, and there is no figure.
     """
     exhibit = EXHIBITS[name]
-    if not exhibit.is_available(*inputs):
+    shown = exhibit.prepare(*inputs)
+    if not exhibit.is_available(*shown):
         return f"% {exhibit.absent}\n", None
-    latex = exhibit.grids and latex_table(exhibit.grids(*inputs), exhibit.caption, exhibit.label)
-    return latex, exhibit.figure and exhibit.figure(*inputs)
+    latex = exhibit.grids and latex_table(exhibit.grids(*shown), exhibit.caption, exhibit.label)
+    return latex, exhibit.figure and exhibit.figure(*shown)
 
 
 def write_page(

@@ -7,6 +7,7 @@ from kedro.pipeline import Pipeline
 from conle.cells import make_cell
 from conle.methods.registry import (
     ABLATIONS,
+    ADAPTIVE,
     BASELINES,
     CHOSEN,
     FLOORS,
@@ -34,12 +35,13 @@ def register_pipelines() -> dict[str, Pipeline]:
     """Register the pipelines for the selected datasets.
 
     Returns:
-        `conle`, `baselines`, `posterior` and `ablation` run everything that their methods need,
-        from the raw files to the scored results; all have the reference rows. `__default__` runs
-        the first two and the report. `predictive` learns from the recovered distributions of the
-        same datasets. `sensitivity` and `convergence` run for datasets of their
-        own, `enhance` for a table without distributions; `fetch` gets the paper's datasets.
-        `report` and the parts of `__default__` read what earlier runs left in the catalog.
+        `conle`, `adaptive`, `baselines`, `posterior` and `ablation` run everything that their
+        methods need, from the raw files to the scored results; all have the reference rows.
+        `__default__` runs `conle`, `baselines` and the report. `predictive` learns from the
+        recovered distributions of the same datasets. `sensitivity` and `convergence` run for
+        datasets of their own, `enhance` for a table without distributions; `fetch` gets the paper's
+        datasets. `report` and the parts of `__default__` read what earlier runs left in the
+        catalog.
     """
     options = run_options()
     parameters = run_parameters()
@@ -75,6 +77,7 @@ def register_pipelines() -> dict[str, Pipeline]:
         + recovered(REFERENCES)
         + posterior.create_pipeline(datasets, parameters)
         + evaluation.create_pipeline(datasets, decoders),
+        "adaptive": from_raw_files((*ADAPTIVE, *REFERENCES)),
         "ablation": from_raw_files(("conle", *ABLATIONS, *REFERENCES)),
         "sensitivity": prepared(options.sensitivity.datasets)
         + sensitivity.create_pipeline(options.sensitivity, parameters),

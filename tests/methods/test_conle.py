@@ -1,13 +1,15 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 from torch import nn
 
 from conle.core.binarisation import binarise
-from conle.methods.conle import ConLE
+from conle.methods.conle import READINGS, ConLE
 from conle.methods.contract import DivergenceError
 from conle.methods.levi_mlp import LEVIMLP
 from conle.methods.losses import contrastive_loss, distance_loss, threshold_loss
+from conle.methods.references import LabelPosterior
 from conle.methods.training import scheduling
 from conle.methods.training.samples import Samples
 
@@ -185,6 +187,76 @@ def test_agreement_keeps_its_first_maximum(samples):
     )
 
 
+def test_label_posterior_keeps_the_weights_nearest_to_it(samples):
+    features, logical_labels = samples
+    settings = {"reading": "softmax", "batch_size": 16, "device": "cpu"}
+    enhancer = ConLE(steps=100, stopping="label_posterior", **settings)
+    recovered = enhancer.fit_transform(features, logical_labels)
+    steps, divergence = enhancer.curves_["kl_to_label_posterior"]
+    assert steps.tolist() == list(range(10, 101, 10))
+    # The minimum lies between the first and the last check.
+    assert 0 < divergence.argmin() < 9
+    expected = LabelPosterior().fit_transform(features, logical_labels)
+    some = ~logical_labels.all(axis=1)
+    kl = (expected * np.log(expected / recovered)).sum(axis=1)[some].mean()
+    assert kl == pytest.approx(divergence.min(), abs=1e-6)
+
+    stopped = ConLE(steps=int(steps[divergence.argmin()]), stopping="fixed", **settings)
+    np.testing.assert_allclose(
+        recovered, stopped.fit_transform(features, logical_labels), atol=1e-6
+    )
+
+
+# Near-uniform distributions, and peaked ones.
+@pytest.mark.parametrize(("spread", "kept"), [(0.05, "double"), (1.5, "raw")])
+def test_the_reading_nearest_to_the_label_posterior_is_kept(spread, kept):
+    generator = np.random.default_rng(1)
+    features = generator.normal(size=(200, 4))
+    scores = features @ generator.normal(size=(4, 5)) + generator.normal(size=(200, 5))
+    logical_labels = binarise(softmax(spread * scores, axis=1)).astype(float)
+    settings = {"stopping": "label_posterior", "steps": 60, "device": "cpu"}
+    enhancer = ConLE(reading="auto", **settings)
+    recovered = enhancer.fit_transform(features, logical_labels)
+    single = {
+        reading: ConLE(reading=reading, **settings).fit(features, logical_labels)
+        for reading in READINGS
+    }
+    least = {name: own.curves_["kl_to_label_posterior"][1].min() for name, own in single.items()}
+    assert min(least, key=least.get) == kept
+    assert READINGS[enhancer.weights_["reading"].item()] == kept
+    np.testing.assert_array_equal(recovered, single[kept].transform(features, logical_labels))
+    np.testing.assert_array_equal(recovered, enhancer.transform(features, logical_labels))
+    assert enhancer.curves_.keys() == single[kept].curves_.keys()
+
+
+def test_each_fold_keeps_its_own_reading():
+    """The labels of one half are those of near-uniform distributions, of the other of peaked."""
+    generator = np.random.default_rng(2)
+    features = generator.normal(size=(120, 3))
+    scores = features @ generator.normal(size=(3, 6))
+    spread = np.repeat([0.05, 3.0], 60)[:, None]
+    logical_labels = binarise(softmax(spread * scores, axis=1)).astype(float)
+    splits = [(np.arange(60), np.arange(60, 80)), (np.arange(60, 120), np.arange(20))]
+    settings = {"stopping": "label_posterior", "steps": 60, "snapshot_every": 60, "device": "cpu"}
+    reports = []
+    recovery = ConLE(reading="auto", **settings).recover_folds(
+        features, logical_labels, splits, lambda *report: reports.append(report)
+    )
+    kept = [READINGS[number] for number in recovery.weights["reading"].ravel()]
+    assert kept[0] != kept[1]
+    for fold, reading in enumerate(kept):
+        alone = ConLE(reading=reading, **settings).recover_folds(features, logical_labels, splits)
+        np.testing.assert_array_equal(recovery.recovered[fold], alone.recovered[fold])
+        np.testing.assert_array_equal(recovery.snapshots[fold][60], alone.snapshots[fold][60])
+        np.testing.assert_array_equal(
+            recovery.weights["f1.0.weight"][fold], alone.weights["f1.0.weight"][fold]
+        )
+    # Two folds of 60 steps, with three readings.
+    done = [own for own, _, _ in reports]
+    assert done == sorted(done)
+    assert reports[-1] == (360, 360, "360 of 360 steps")
+
+
 def test_relevant_labels_end_above_irrelevant_ones(samples):
     features, logical_labels = samples
     recovered = ConLE(steps=200, device="cpu").fit_transform(features, logical_labels)
@@ -208,11 +280,15 @@ def test_loss_falls(samples):
         ({"momentum": 1.0}, r"momentum must be less than 1, not 1\.0"),
         ({"threshold": 1.0}, r"threshold must be less than 1, not 1\.0"),
         ({"temperature": 0.001}, r"temperature must be greater than or equal to 0\.02, not 0\.001"),
-        ({"reading": "twice"}, "reading must be 'raw', 'softmax' or 'double', not 'twice'"),
-        ({"stopping": "early"}, "stopping must be 'agreement' or 'fixed', not 'early'"),
+        ({"reading": "twice"}, "reading must be 'raw', 'softmax', 'double' or 'auto', not 'twice'"),
+        (
+            {"stopping": "early"},
+            "stopping must be 'agreement', 'label_posterior' or 'fixed', not 'early'",
+        ),
         ({"reduction": "max"}, "reduction must be 'mean' or 'sum', not 'max'"),
         ({"hidden": 0, "steps": 2.5}, "hidden must .*, not 0; steps must be a valid integer"),
         ({"steps": 5, "check_every": 10}, "must not exceed steps"),
+        ({"reading": "auto"}, "'auto' needs stopping 'label_posterior', not 'agreement'"),
         ({"epochs": 5}, r"5 epochs of 60 training rows are 5 steps, fewer than check_every \(10\)"),
         ({"device": "tpu"}, "cannot be used on this machine"),
         ({"seed": -1}, "seed must be greater than or equal to 0, not -1"),

@@ -17,6 +17,7 @@ DECODERS = {*POSTERIORS, *FLOORS}
 # These methods draw random numbers at their start in the order of the labels, or of the samples.
 FOLLOW_THE_ORDER_OF_LABELS = {
     "conle",
+    "conle_adaptive",
     "conle_h",
     "conle_l",
     "levi_mlp",

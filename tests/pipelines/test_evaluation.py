@@ -236,21 +236,25 @@ def test_other_numbers_of_labels_are_drawn_as_bars(samples):
     np.testing.assert_allclose(heights, true[shown])
 
 
-@pytest.mark.parametrize("with_agreement", [True, False])
-def test_training_curves(with_agreement):
+# The agreement is largest in the last check, where the divergence is largest too.
+@pytest.mark.parametrize(
+    ("checked", "kept"), [("agreement", 20), ("kl_to_label_posterior", 10), (None, None)]
+)
+def test_training_curves(checked, kept):
     steps = np.arange(1, 21)
     curves = pd.DataFrame(
         [("loss", 1, fold, step, fold / step) for fold in (1, 2) for step in steps]
-        + [("agreement", 1, fold, step, step / 40) for fold in (1, 2) for step in (10, 20)]
-        * with_agreement,
+        + [(checked, 1, fold, step, step / 40) for fold in (1, 2) for step in (10, 20)]
+        * (checked is not None),
         columns=["quantity", "repeat", "fold", "step", "value"],
     )
     figure = draw_training_curves(curves, dataset="Toy", method="conle")
     loss = figure.axes[0].lines[0]
     np.testing.assert_allclose(loss.get_ydata(), 1.5 / steps)
-    assert len(figure.axes) == 1 + with_agreement
-    if with_agreement:
-        kept = {
-            bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in figure.axes[1].patches
-        }
-        assert kept == {20: 1.0}
+    if checked is None:
+        assert len(figure.axes) == 1
+        return
+    _, values, folds = figure.axes
+    assert values.lines[0].get_ydata().tolist() == [0.25, 0.5]
+    bars = {bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in folds.patches}
+    assert bars == {kept: 1.0}

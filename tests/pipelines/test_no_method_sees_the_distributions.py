@@ -114,6 +114,7 @@ def test_no_registered_pipeline_leads_from_the_distributions_to_a_method(pipelin
         "baselines",
         "posterior",
         "ablation",
+        "adaptive",
         "sensitivity",
         "convergence",
         "predictive",

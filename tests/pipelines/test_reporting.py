@@ -69,7 +69,10 @@ def test_what_is_missing_is_said_and_the_rest_is_used(caplog):
         ["SJAFFE", "lp", "no run has recovered them"],
         ["B", "glle", "failed: too wide"],
     ]
-    assert "Not in the report, no run has recovered them: SJAFFE: conle_posterior" in caplog.text
+    assert (
+        "Not in the report, no run has recovered them: SJAFFE: conle_adaptive, conle_posterior"
+        in caplog.text
+    )
 
 
 def test_without_any_run_of_the_protocol_the_runs_are_listed(caplog):

@@ -10,11 +10,15 @@ rate, batch size, number of epochs or margin; those are hyperparameters here.
 
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Annotated, Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from pydantic import Field
+from sklearn.base import clone
 from torch import Tensor, nn
 
 from conle.core.hyperparameters import (
@@ -26,10 +30,18 @@ from conle.core.hyperparameters import (
     Share,
     Threshold,
 )
-from conle.methods.contract import Curves, Features, NotApplicableError, Split
+from conle.methods.contract import (
+    Curves,
+    Features,
+    FoldRecovery,
+    LogicalLabels,
+    NotApplicableError,
+    ProgressCallback,
+    Recovered,
+    Split,
+)
 from conle.methods.losses import distance_loss, threshold_loss
 from conle.methods.losses.contrastive import SMALLEST_TEMPERATURE
-from conle.methods.training.agreement import BestWeights, agreement
 from conle.methods.training.enhancer import BatchedEnhancer
 from conle.methods.training.fused_contrast import fused_contrastive_loss
 from conle.methods.training.layers import batched_mlp
@@ -38,6 +50,11 @@ from conle.methods.training.patterns import apply_to_pairs
 from conle.methods.training.samples import Samples
 from conle.methods.training.scaling import FeatureScaling
 from conle.methods.training.sgd import SGD
+from conle.methods.training.stopping import BestWeights, LabelPosteriorDivergence, agreement
+
+# The readings, the flattest first.
+READINGS = ("double", "softmax", "raw")
+DIVERGENCE = "kl_to_label_posterior"
 
 
 class ConLENetworks(nn.Module):
@@ -104,32 +121,37 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     are standardised on the training rows, clipped, and constant columns set to zero.
 
     Attributes:
-        weights_: learned arrays by name, their first axis of length one.
-        curves_: loss terms by step and agreement by check, as in `FoldRecovery.curves`.
+        weights_: learned arrays by name, their first axis of length one. With `reading="auto"`,
+            "reading" is the number of the reading that was kept.
+        curves_: by step the terms of the loss, by check the agreement or the divergence from the
+            label posterior, as in `FoldRecovery.curves`.
     """
 
-    reading: Literal["raw", "softmax", "double"] = "double"
+    reading: Literal["raw", "softmax", "double", "auto"] = "double"
     """How the paper's "normalised by the softmax form" is read.
 
     "raw": the losses see the output of F3, and its softmax is recovered. "softmax": the losses see
     the softmax, and the softmax is recovered. "double": the losses see the softmax, and the softmax
-    of the softmax is recovered.
+    of the softmax is recovered, so that no degree is more than e times another. "auto": each of the
+    three is trained, and the one that comes nearest to the label posterior is kept.
     """
     reduction: Literal["mean", "sum"] = "mean"
     """Reduction of the distance loss over a batch (paper: sum)."""
-    stopping: Literal["agreement", "fixed"] = "agreement"
+    stopping: Literal["agreement", "label_posterior", "fixed"] = "agreement"
     """Choice of the weights that are kept.
 
     "fixed": the weights after the last step. "agreement": the weights at the first maximum of the
     agreement, which is the share of training rows whose recovered distribution, binarised, gives
     back the whole L. If the agreement is always 0, the last weights are kept, with a warning.
+    "label_posterior": the weights whose recovered training rows are nearest, by mean KL divergence,
+    to what L alone says of them (`LabelPosterior`).
     """
     steps: PositiveInt = 200
     """Steps of the gradient descent."""
     epochs: PositiveInt | None = None
     """Largest number of passes over the training rows; None sets no limit beyond `steps`."""
     check_every: PositiveInt = 10
-    """Steps between two checks of the agreement."""
+    """Steps between two checks of the weights that `stopping` may keep."""
     snapshot_every: PositiveInt | None = None
     """Steps between two recoveries of the test rows that `recover_folds` keeps; None keeps none."""
     use_contrastive_loss: bool = True
@@ -137,7 +159,7 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     use_threshold_loss: bool = True
     """False gives the paper's ablation ConLE_l."""
     threshold: Threshold = 0.5
-    """T of the binarisation in the agreement."""
+    """T of the binarisation in the agreement and in the label posterior."""
     tf32: bool = True
     """Let a GPU round the factors of matrix products in training to ten bits: faster."""
     device: str = "auto"
@@ -148,20 +170,53 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     def check_hyperparameters(self) -> None:
         """Check each hyperparameter and their combinations; see `Hyperparameters`."""
         super().check_hyperparameters()
-        if self.stopping == "agreement" and self.check_every > self.steps:
+        if self.stopping != "fixed" and self.check_every > self.steps:
             raise ValueError(
                 f"{type(self).__name__}: check_every ({self.check_every}) must not exceed steps "
-                f"({self.steps}): the agreement would never be checked"
+                f"({self.steps}): no weights would ever be checked"
             )
+        if self.reading == "auto" and self.stopping != "label_posterior":
+            raise ValueError(
+                f"{type(self).__name__}: reading 'auto' needs stopping 'label_posterior', not "
+                f"{self.stopping!r}"
+            )
+
+    def recover_folds(
+        self,
+        features: ArrayLike,
+        logical_labels: ArrayLike,
+        splits: Sequence[Split],
+        on_progress: ProgressCallback | None = None,
+    ) -> FoldRecovery:
+        """Train the folds, with each reading if it is "auto"; see `LabelEnhancer.recover_folds`."""
+        if self.reading != "auto" or not splits:
+            return super().recover_folds(features, logical_labels, splits, on_progress)
+        recoveries = []
+        for number, reading in enumerate(READINGS):
+            report = on_progress and partial(_report_part, on_progress, number)
+            recoveries.append(
+                self._with(reading).recover_folds(features, logical_labels, splits, report)
+            )
+        return _nearest_to_label_posterior(recoveries)
+
+    def _with(self, reading: str) -> "ConLE":
+        return clone(self).set_params(reading=reading)
+
+    def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
+        if self.reading != "auto":
+            return super()._transform(features, logical_labels)
+        kept = self._with(READINGS[int(self.weights_["reading"].item())])
+        kept.weights_ = self.weights_
+        return kept._transform(features, logical_labels)
 
     def _steps(self, training_rows: int) -> int:
         if self.epochs is None:
             return self.steps
         steps = min(self.steps, self.epochs * -(-training_rows // self.batch_size))
-        if self.stopping == "agreement" and self.check_every > steps:
+        if self.stopping != "fixed" and self.check_every > steps:
             raise NotApplicableError(
                 f"{self.epochs} epochs of {training_rows} training rows are {steps} steps, fewer "
-                f"than check_every ({self.check_every}): the agreement would never be checked"
+                f"than check_every ({self.check_every}): no weights would ever be checked"
             )
         return steps
 
@@ -198,22 +253,29 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     def _train(self, networks: ConLENetworks, loop: TrainingLoop) -> None:
         """Algorithm 1: gradient descent on the objective, and the choice of the weights to keep."""
         optimizer = self._optimizer(networks.parameters())
-        best = BestWeights(networks)
+        L, is_training = loop.samples.logical_labels, loop.is_training
+        by_agreement = self.stopping == "agreement"
+        best = BestWeights(networks, lowest=0.0 if by_agreement else -torch.inf)
+        if self.stopping == "label_posterior":
+            divergence = LabelPosteriorDivergence(L, is_training, self.threshold, self.seed)
         # The objective draws no random numbers and never waits for the GPU.
         for step in loop.descend(networks, optimizer, self._objective, cuda_graph=True):
-            if self.stopping == "agreement" and step % self.check_every == 0:
+            if self.stopping != "fixed" and step % self.check_every == 0:
                 recovered = self._recovered_in_parts(networks, loop.samples)
                 best.update(
                     step,
-                    agreement(
-                        recovered, loop.samples.logical_labels, loop.is_training, self.threshold
-                    ),
+                    agreement(recovered, L, is_training, self.threshold)
+                    if by_agreement
+                    else -divergence(recovered),
                 )
             if self.snapshot_every is not None and step % self.snapshot_every == 0:
                 loop.take_snapshot(step, self._recover_all(networks, loop.samples))
-        if self.stopping == "agreement":
+        if self.stopping != "fixed":
             best.restore()
-            loop.curves |= best.curves()
+            steps, scores = best.scores()
+            loop.curves |= (
+                {"agreement": (steps, scores)} if by_agreement else {DIVERGENCE: (steps, -scores)}
+            )
 
     def _warn(self, curves: Sequence[Curves]) -> None:
         never = sum("agreement" in own and not own["agreement"][1].any() for own in curves)
@@ -229,3 +291,33 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     ) -> Float[Tensor, "folds samples labels"]:
         recovered = networks(samples)[2].softmax(dim=-1)
         return recovered.softmax(dim=-1) if self.reading == "double" else recovered
+
+
+def _report_part(on_progress: ProgressCallback, part: int, done: int, whole: int, _: str) -> None:
+    """Report the progress of one reading as a part of that of all."""
+    done, whole = part * whole + done, len(READINGS) * whole
+    on_progress(done, whole, f"{done} of {whole} steps")
+
+
+def _nearest_to_label_posterior(recoveries: Sequence[FoldRecovery]) -> FoldRecovery:
+    """Take each fold from the reading that is nearest to the label posterior; of equals the first.
+
+    Args:
+        recoveries: the folds with each of `READINGS`.
+    """
+    divergences = [[own[DIVERGENCE][1].min() for own in each.curves] for each in recoveries]
+    kept = np.argmin(divergences, axis=0)
+
+    def taken(of_readings: Sequence[Sequence]) -> list:
+        return [of_readings[reading][fold] for fold, reading in enumerate(kept)]
+
+    return FoldRecovery(
+        recovered=taken([own.recovered for own in recoveries]),
+        weights={
+            name: np.stack(taken([own.weights[name] for own in recoveries]))
+            for name in recoveries[0].weights
+        }
+        | {"reading": kept[:, None]},
+        curves=taken([own.curves for own in recoveries]),
+        snapshots=taken([own.snapshots for own in recoveries]),
+    )

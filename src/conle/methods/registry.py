@@ -34,7 +34,9 @@ class Method:
     title: str
     path: str
     parameters: str
-    role: Literal["conle", "ablation", "posterior", "floor", "baseline", "reference"] = "baseline"
+    role: Literal[
+        "conle", "adaptive", "ablation", "posterior", "floor", "baseline", "reference"
+    ] = "baseline"
     fixed: Mapping[str, Any] = field(default_factory=dict)
     trained: bool = False
     transductive: bool = False
@@ -58,6 +60,15 @@ _POSTERIOR_FEATURELESS = "conle.methods.posterior.decoder:PosteriorFeatureless"
 
 METHODS = {
     "conle": Method("ConLE", _CONLE, "conle", "conle", trained=True, resource="gpu"),
+    "conle_adaptive": Method(
+        "adaptive ConLE",
+        _CONLE,
+        "conle",
+        "adaptive",
+        {"reading": "auto", "stopping": "label_posterior"},
+        trained=True,
+        resource="gpu",
+    ),
     "conle_h": Method(
         "ConLE_h",
         _CONLE,
@@ -131,6 +142,7 @@ def _with_role(role: str) -> tuple[str, ...]:
     return tuple(name for name, method in METHODS.items() if method.role == role)
 
 
+ADAPTIVE = _with_role("adaptive")
 ABLATIONS = _with_role("ablation")
 POSTERIORS = _with_role("posterior")
 FLOORS = _with_role("floor")

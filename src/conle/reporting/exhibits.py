@@ -14,7 +14,15 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from conle.methods.registry import ABLATIONS, BASELINES, CHOSEN, FLOORS, POSTERIORS, REFERENCES
+from conle.methods.registry import (
+    ABLATIONS,
+    ADAPTIVE,
+    BASELINES,
+    CHOSEN,
+    FLOORS,
+    POSTERIORS,
+    REFERENCES,
+)
 from conle.reporting import figures, statistics, tables
 from conle.reporting.grids import Grid, curve_grid, grid_of, leaderboard_grid, recovery_grids
 from conle.reporting.leaderboard import leaderboard, verdicts
@@ -30,7 +38,7 @@ from conle.reporting.samples import (
 from conle.reporting.scores import compare_with_published, summarise
 from conle.reporting.titles import column_title
 
-TABLE_3_METHODS = ("conle", *POSTERIORS, CHOSEN, *FLOORS, *BASELINES, *REFERENCES)
+TABLE_3_METHODS = ("conle", *ADAPTIVE, *POSTERIORS, CHOSEN, *FLOORS, *BASELINES, *REFERENCES)
 TABLE_4_METHODS = (*ABLATIONS, "conle", *REFERENCES)
 REPORTED_METHODS = tuple(dict.fromkeys((*TABLE_3_METHODS, *TABLE_4_METHODS)))
 ABLATION_MEASURES = ("kl_divergence", "clark", "canberra", "intersection")

@@ -15,7 +15,8 @@ from conle.methods.training.samples import Samples
 from conle.methods.training.sgd import Optimizer
 
 # The same as `Curves` of the contract, but for all folds of a chunk.
-CurvesOfFolds = dict[str, tuple[Int[np.ndarray, " _"], Float[np.ndarray, "folds _"]]]
+CurveOfFolds = tuple[Int[np.ndarray, " _"], Float[np.ndarray, "folds _"]]
+CurvesOfFolds = dict[str, CurveOfFolds]
 ObjectiveTerms = dict[str, Float[Tensor, " folds"]]
 # Gives "loss" and its terms for the networks, a batch, and the generators of each fold's noise.
 Objective = Callable[[nn.Module, Samples, Sequence[torch.Generator]], ObjectiveTerms]

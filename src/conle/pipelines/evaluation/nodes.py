@@ -94,7 +94,7 @@ def collect_results(*results: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]
 
 
 def draw_training_curves(curves: pd.DataFrame, *, dataset: str, method: str) -> Figure:
-    """Draw the loss of every step, and the agreement of every check if the method has checks."""
+    """Draw the loss of every step, and the score of every check if the method has checks."""
     return figures.training_curves(curves, f"{TITLES[method]} on {dataset}")
 
 

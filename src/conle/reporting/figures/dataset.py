@@ -14,10 +14,15 @@ Distributions = Float[np.ndarray, "samples labels"]
 
 SAMPLES_IN_BARS = 6
 PICTURES_IN_A_ROW = 6
+# What ConLE checks to choose weights: its axis, and whether a fold keeps its maximum or minimum.
+CHECKED = {
+    "agreement": ("share of rows", "idxmax"),
+    "kl_to_label_posterior": ("KL", "idxmin"),
+}
 
 
 def training_curves(curves: pd.DataFrame, title: str) -> Figure:
-    """Loss terms by step and agreement by check: the mean over folds, their range shaded.
+    """Loss terms by step, and the score of every check: the mean over folds, their range shaded.
 
     Bars show the share of folds that keep the weights of a step. A training that has failed has no
     curves, and the title says so.
@@ -30,32 +35,35 @@ def training_curves(curves: pd.DataFrame, title: str) -> Figure:
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")
         figure.suptitle(f"{title}: the training has failed")
         return figure
-    terms = [name for name in dict.fromkeys(curves["quantity"]) if name != "agreement"]
-    agreement = curves[curves["quantity"] == "agreement"]
-    figure = Figure(figsize=(3.2 * (len(terms) + (not agreement.empty)), 3.2), layout="constrained")
-    panels = figure.subplots(1, len(terms) + (not agreement.empty), squeeze=False)[0]
+    quantities = list(dict.fromkeys(curves["quantity"]))
+    terms = [name for name in quantities if name not in CHECKED]
+    figure = Figure(figsize=(3.2 * len(quantities), 3.2), layout="constrained")
+    panels = figure.subplots(1, len(quantities), squeeze=False)[0]
     for axes, name in zip(panels, terms, strict=False):
         _draw_with_range(axes, curves[curves["quantity"] == name])
         axes.set_title(column_title(name))
         axes.set_xlabel("step")
     panels[0].set_ylabel("loss")
-    if not agreement.empty:
-        axes = panels[-1]
-        _draw_with_range(axes, agreement, color="tab:green")
-        axes.set(title="agreement", xlabel="step", ylabel="share of rows", ylim=(0, 1))
-        kept = agreement.loc[
-            agreement.groupby(["repeat", "fold"])["value"].idxmax(), "step"
-        ].value_counts()
-        axes.bar(
+    for axes, name in zip(panels[len(terms) :], quantities[len(terms) :], strict=True):
+        label, best = CHECKED[name]
+        checks = curves[curves["quantity"] == name]
+        _draw_with_range(axes, checks, color="tab:green")
+        axes.set(title=column_title(name), xlabel="step", ylabel=label)
+        axes.set_ylim(bottom=0)
+        by_fold = checks.groupby(["repeat", "fold"])["value"]
+        kept = checks.loc[getattr(by_fold, best)(), "step"].value_counts()
+        bars = axes.twinx()
+        bars.bar(
             kept.index,
             kept / kept.sum(),
             # The first check shows the interval between checks.
-            width=0.8 * agreement["step"].min(),
+            width=0.8 * checks["step"].min(),
             color="tab:orange",
             alpha=0.5,
             label="folds that keep this step",
         )
-        axes.legend(fontsize="small", frameon=False)
+        bars.set(ylim=(0, 1), ylabel="share of folds")
+        bars.legend(fontsize="small", frameon=False)
     figure.suptitle(title)
     return figure
 

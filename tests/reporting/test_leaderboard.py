@@ -88,6 +88,23 @@ def test_the_interval_is_that_of_the_corrected_t_test():
     width = t.ppf(0.975, 3) * differences.std() * np.sqrt(1 / 4 + 1 / 3)
     assert (mean, low, high) == pytest.approx((0.2, 0.2 - width, 0.2 + width))
     assert np.isnan(paired_difference(differences[:1], folds=4)[1])
+    # Of the best of five methods, each end may be wrong in half a percent.
+    _, low, _ = paired_difference(differences, folds=4, methods=5)
+    assert low == pytest.approx(0.2 - width * t.ppf(0.995, 3) / t.ppf(0.975, 3))
+
+
+def test_the_gain_is_that_of_the_best_of_several_methods():
+    values = {
+        "lp": [0.1, 0.1, 0.1, 0.1],
+        "km": [0.3, 0.2, 0.2, 0.3],
+        "glle": [0.4, 0.4, 0.4, 0.4],
+        "label_posterior": [0.5, 0.7, 0.6, 0.7],
+    }
+    row = verdicts(results_of(values), folds=4).to_dict("records")[0]
+    gains = pd.Series([0.4, 0.6, 0.5, 0.6])
+    assert (row["gain_over_label_posterior"], row["gain_low"], row["gain_high"]) == pytest.approx(
+        paired_difference(gains, folds=4, methods=3)
+    )
 
 
 def test_who_is_best_by_how_much_and_whether_features_help():

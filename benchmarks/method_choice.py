@@ -1,0 +1,98 @@
+"""How well the choice of a method on logical labels alone agrees with the true distributions.
+
+    python benchmarks/method_choice.py --data FOLDER [--datasets SJAFFE Movie] [--rows 700]
+
+Compares the candidates of `--pipeline=enhance` as it does (`conle.core.selection.compare`), on a
+sample of each dataset's rows, and recovers these rows with each candidate. The true distributions
+judge the choice afterwards: Spearman's correlation of the log likelihood and of the average
+precision with -KL(true || recovered), and the place of the chosen candidate by KL. Prints a line
+per dataset and writes all candidates to benchmarks/method_choice.csv.
+"""
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import yaml
+from rich.progress import track
+from scipy.io import loadmat
+
+from conle.core.binarisation import binarise
+from conle.core.measures import kl_divergence
+from conle.core.selection import compare
+from conle.methods.registry import make_enhancer
+
+CONFIGURED = Path(__file__).parents[1] / "conf" / "base" / "parameters_enhance.yml"
+
+
+def candidates():
+    """Unfitted enhancers by name, as configured."""
+    configured = yaml.safe_load(CONFIGURED.read_text())["enhance"]["candidates"]
+    found = {}
+    for own in configured:
+        settings = {"method": own} if isinstance(own, str) else dict(own)
+        method = settings.pop("method")
+        name = " ".join([method, *(f"{key}={value}" for key, value in settings.items())])
+        found[name] = make_enhancer(method, settings)
+    return found
+
+
+def judged(path, rows):
+    """The comparison of the candidates on a dataset, with the KL of each."""
+    variables = loadmat(path)
+    X, D = variables["features"].astype(float), variables["labels"].astype(float)
+    sample = np.sort(np.random.default_rng(0).permutation(len(X))[:rows])
+    X, D = X[sample], D[sample]
+    L = binarise(D).astype(float)
+    D = D / D.sum(axis=1, keepdims=True)
+    table = compare(X, L, candidates())
+    kl = {
+        name: kl_divergence(D, enhancer.fit_transform(X, L)).mean()
+        for name, enhancer in candidates().items()
+    }
+    return table.assign(dataset=path.stem, kl=table["candidate"].map(kl)).dropna(subset="kl")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the .mat files")
+    parser.add_argument("--datasets", nargs="+", help="names; all files by default")
+    parser.add_argument("--rows", type=int, default=700, help="largest number of rows")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    # A comparison has the warnings of its candidates in its table.
+    warnings.simplefilter("ignore", UserWarning)
+    paths = sorted(arguments.data.glob("*.mat"))
+    if arguments.datasets:
+        paths = [path for path in paths if path.stem in arguments.datasets]
+    tables = [judged(path, arguments.rows) for path in track(paths)]
+    lines = []
+    for own in tables:
+        compared = own.dropna(subset="log_likelihood")
+        place = compared["kl"].rank()[compared["chosen"]].item()
+        lines.append(
+            {
+                "dataset": own["dataset"].iloc[0],
+                "rows": own["rows"].iloc[0],
+                "spearman_log_likelihood": -compared["log_likelihood"].corr(
+                    compared["kl"], method="spearman"
+                ),
+                "spearman_precision": -compared["average_precision"].corr(
+                    compared["kl"], method="spearman"
+                ),
+                "chosen": compared.loc[compared["chosen"], "candidate"].item(),
+                "place_by_kl": f"{place:.0f} of {len(compared)}",
+                "nearest": compared.loc[compared["kl"].idxmin(), "candidate"],
+            }
+        )
+    pd.concat(tables).to_csv(Path(__file__).with_suffix(".csv"), index=False)
+    print(pd.DataFrame(lines).round(2).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()

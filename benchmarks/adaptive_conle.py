@@ -6,7 +6,7 @@ Prints a table and writes benchmarks/adaptive_conle.csv. The scores of labels de
 features, with noise; their softmax, after multiplication by the spread, is the true distribution.
 Labels are made in three ways: by binarising at 0.5; as people with thresholds of their own would
 choose them; or as the first one to three of each sample. For each way and spread, over sets of 3,
-5, 8 and 18 labels and 200 and 800 samples: KL(true || recovered) as a multiple of the default
+5, 8 and 18 labels and 300 samples: KL(true || recovered) as a multiple of the default
 ConLE's (geometric mean), and the mean log likelihood of held-out relevant labels less the default's
 (`conle.core.selection.compare`).
 """
@@ -61,7 +61,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--labels", type=int, nargs="+", default=[3, 5, 8, 18])
-    parser.add_argument("--samples", type=int, nargs="+", default=[200, 800])
+    parser.add_argument("--samples", type=int, nargs="+", default=[300])
     arguments = parser.parse_args()
     # Some candidates never agree with any row, and say so.
     warnings.simplefilter("ignore", UserWarning)

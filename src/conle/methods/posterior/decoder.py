@@ -11,8 +11,9 @@ principal components, or ConLE's Z.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import torch
@@ -40,6 +41,7 @@ from conle.methods.contract import (
     Rows,
     Split,
     check_inputs,
+    progress,
 )
 from conle.methods.posterior.inference import Draw, Inference, with_intercept
 from conle.methods.posterior.label_checks import check_labels, warn_of_unidentified_scale
@@ -143,12 +145,12 @@ class PosteriorDecoder(InductiveEnhancer):
             if on_progress is not None:
                 on_progress(LEARNING_PARTS * done // of, PROGRESS_PARTS, status)
 
-        def count(done: int) -> None:
+        def count_sweeps(done: int) -> None:
             if on_progress is not None:
                 part = LEARNING_PARTS + (PROGRESS_PARTS - LEARNING_PARTS) * done // whole
                 on_progress(part, PROGRESS_PARTS, f"{done} of {whole} sweeps")
 
-        counter = StepCounter(count)
+        counter = StepCounter(count_sweeps)
         inference = self._inference()
         representations = self._learner()(features, logical_labels, splits, learning)
         seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, len(splits))]
@@ -330,9 +332,14 @@ class PosteriorDecoder(InductiveEnhancer):
         self._check_labels(logical_labels)
         self._warn_of_unidentified_scale(logical_labels)
         rows = np.arange(len(features))
-        (representation,) = self._learner()(features, logical_labels, [(rows, rows[:0])], None)
+        (representation,) = self._learner()(
+            features, logical_labels, [(rows, rows[:0])], progress.get()
+        )
         self.coefficients_ = self._inference().fit(
-            [representation(features)], [logical_labels], [self._seeds_of_a_fit()[0]]
+            [representation(features)],
+            [logical_labels],
+            [self._seeds_of_a_fit()[0]],
+            self._sweep_counter(),
         )
         self.representation_ = representation
 
@@ -394,7 +401,20 @@ class PosteriorDecoder(InductiveEnhancer):
             [logical_labels],
             self.coefficients_,
             [self._seeds_of_a_fit()[1]],
+            self._sweep_counter(),
         )
+
+    def _sweep_counter(self) -> Callable[[], None] | None:
+        """What reports the sweeps of a fit, or of draws, where a caller follows the progress."""
+        on_progress, numbers = progress.get(), count(1)
+        if on_progress is None:
+            return None
+
+        def on_sweep() -> None:
+            number = next(numbers)
+            on_progress(number, self.sweeps, f"{number} of {self.sweeps} sweeps")
+
+        return on_sweep
 
     def _normalised(self, means: Float[np.ndarray, "folds samples labels"]) -> list[Recovered]:
         """Make rows sum to 1 exactly; refuse values that are not finite."""

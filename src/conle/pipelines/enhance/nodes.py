@@ -198,7 +198,7 @@ def fit_and_enhance(
         chosen = comparison.loc[comparison["chosen"], "candidate"].item()
         cell = next(candidate for candidate in candidates if candidate.name == chosen)
     enhancer = cell.make_enhancer()
-    with failures_as_parameter_errors():
+    with failures_as_parameter_errors(), progress_bar(cell.title):
         distributions = enhancer.fit_transform(features, logical_labels)
     labels = list(logical_labels.columns)
     return distributions, FittedModel(cell.method, enhancer, encoder, labels, comparison)
@@ -221,7 +221,7 @@ def apply_model(
             name,
             _shortened(values),
         )
-    with failures_as_parameter_errors():
+    with failures_as_parameter_errors(), progress_bar(model.method):
         return model.enhance(features, logical_labels)
 
 

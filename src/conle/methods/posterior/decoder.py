@@ -11,9 +11,8 @@ principal components, or ConLE's Z.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 
 import numpy as np
 import torch
@@ -54,7 +53,12 @@ from conle.methods.posterior.representations import (
 from conle.methods.posterior.sampler import coefficients_from_arrays, coefficients_to_arrays
 from conle.methods.seeds import fold_seeds, spawned
 from conle.methods.training.default_settings import default_settings
-from conle.methods.training.scheduling import StepCounter, on_all_cores, resolve_device
+from conle.methods.training.scheduling import (
+    StepCounter,
+    on_all_cores,
+    resolve_device,
+    threads_for,
+)
 
 # Samples of all folds that are sampled at once. With fewer, the overhead of calls dominates; more
 # do not fit into a CPU's cache.
@@ -62,6 +66,8 @@ CHUNK_SAMPLES_ON_CPU = 40_000
 CHUNK_SAMPLES_ON_GPU = 1_000_000
 # Fewer samples are not worth sharing between two cores.
 SHARED_SAMPLES = 20_000
+# To draw one log weight takes as long as so many multiply-adds.
+DRAW = 3000
 # Parts of the progress in all, and parts for learning the representations.
 PROGRESS_PARTS, LEARNING_PARTS = 1000, 300
 
@@ -145,12 +151,12 @@ class PosteriorDecoder(InductiveEnhancer):
             if on_progress is not None:
                 on_progress(LEARNING_PARTS * done // of, PROGRESS_PARTS, status)
 
-        def count_sweeps(done: int) -> None:
+        def count(done: int) -> None:
             if on_progress is not None:
                 part = LEARNING_PARTS + (PROGRESS_PARTS - LEARNING_PARTS) * done // whole
                 on_progress(part, PROGRESS_PARTS, f"{done} of {whole} sweeps")
 
-        counter = StepCounter(count_sweeps)
+        counter = StepCounter(count)
         inference = self._inference()
         representations = self._learner()(features, logical_labels, splits, learning)
         seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, len(splits))]
@@ -335,19 +341,18 @@ class PosteriorDecoder(InductiveEnhancer):
         (representation,) = self._learner()(
             features, logical_labels, [(rows, rows[:0])], progress.get()
         )
-        self.coefficients_ = self._inference().fit(
-            [representation(features)],
-            [logical_labels],
-            [self._seeds_of_a_fit()[0]],
-            self._sweep_counter(),
-        )
+        with threads_for(DRAW * len(features), resolve_device(self.device)):
+            self.coefficients_ = self._inference().fit(
+                [representation(features)], [logical_labels], [self._seeds_of_a_fit()[0]]
+            )
         self.representation_ = representation
 
     @default_settings()
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         self._check_labels(logical_labels)
-        draws = self._draws(features, logical_labels)
-        return self._normalised(self._inference().mean(draws))[0]
+        with threads_for(DRAW * self.chains * len(features), resolve_device(self.device)):
+            draws = self._draws(features, logical_labels)
+            return self._normalised(self._inference().mean(draws))[0]
 
     def _get_weights(self) -> dict[str, np.ndarray]:
         parts = {
@@ -401,20 +406,7 @@ class PosteriorDecoder(InductiveEnhancer):
             [logical_labels],
             self.coefficients_,
             [self._seeds_of_a_fit()[1]],
-            self._sweep_counter(),
         )
-
-    def _sweep_counter(self) -> Callable[[], None] | None:
-        """What reports the sweeps of a fit, or of draws, where a caller follows the progress."""
-        on_progress, numbers = progress.get(), count(1)
-        if on_progress is None:
-            return None
-
-        def on_sweep() -> None:
-            number = next(numbers)
-            on_progress(number, self.sweeps, f"{number} of {self.sweeps} sweeps")
-
-        return on_sweep
 
     def _normalised(self, means: Float[np.ndarray, "folds samples labels"]) -> list[Recovered]:
         """Make rows sum to 1 exactly; refuse values that are not finite."""

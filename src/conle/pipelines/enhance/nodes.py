@@ -199,8 +199,11 @@ def fit_and_enhance(
         chosen = comparison.loc[comparison["chosen"], "candidate"].item()
         cell = next(candidate for candidate in candidates if candidate.name == chosen)
     enhancer = cell.make_enhancer()
-    one_if_small = blas_threads_for(len(features))
-    with failures_as_parameter_errors(), progress_bar(cell.title), one_if_small:
+    with (
+        failures_as_parameter_errors(),
+        progress_bar(cell.title),
+        blas_threads_for(len(features)),
+    ):
         distributions = enhancer.fit_transform(features, logical_labels)
     labels = list(logical_labels.columns)
     return distributions, FittedModel(cell.method, enhancer, encoder, labels, comparison)

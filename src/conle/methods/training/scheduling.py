@@ -21,9 +21,9 @@ CHUNK_BYTES = 2**30
 CHUNK_FOLDS_ON_CPU = 25
 # Fewer folds than this are not split among more cores.
 SMALLEST_CHUNK = 5
-# Multiply-adds of a step that are shared among threads. On two idle cores two threads are then about
-# 1.4 times as fast as one. Below they gain less, and beside busy processes they are slower than one
-# (docs/speed.md).
+# Multiply-adds of a step that are shared among threads. On two idle cores two threads are then
+# about 1.4 times as fast as one. Below they gain less, and beside busy processes they are slower
+# than one (docs/speed.md).
 SHARED_STEP = 300_000_000
 # Samples of each fold that are scaled or recovered at a time, so that they stay in the cache.
 ROWS_ON_CPU = 256

@@ -17,6 +17,7 @@ import fsspec
 import numpy as np
 import psutil
 import pytest
+import torch
 from broken_runs import wait_until, with_datasets
 from commands import CommandServer
 from filelock import FileLock
@@ -53,6 +54,15 @@ def samples() -> tuple[np.ndarray, np.ndarray]:
     logical_labels = (scores >= np.sort(scores, axis=1)[:, -2:-1]).astype(float)
     logical_labels[::3] = scores[::3] >= scores[::3].max(axis=1, keepdims=True)
     return features, logical_labels
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Two threads of PyTorch."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,7 @@ def made(rows=90, noise=3.0):
     return X, D, binarise(noisy)
 
 
-def test_a_comparison_works_on_one_thread(monkeypatch):
+def test_a_comparison_works_on_one_thread(two_threads, monkeypatch):
     counted = []
 
     def fit_transform(self, features, logical_labels):
@@ -60,15 +60,10 @@ def test_a_comparison_works_on_one_thread(monkeypatch):
 
     monkeypatch.setattr(LP, "_fit_transform", fit_transform)
     X, _, L = made(30)
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        compare(X, L, {"own": LP()})
-        assert counted
-        assert all(own == (1, {1}) for own in counted)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
+    compare(X, L, {"own": LP()})
+    assert counted
+    assert all(own == (1, {1}) for own in counted)
+    assert torch.get_num_threads() == 2
 
 
 def test_the_measures_of_a_candidate():

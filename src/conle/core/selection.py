@@ -13,8 +13,7 @@ enhancer has seen. `compare` measures this by cross-validation, and chooses by o
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -33,9 +32,9 @@ from sklearn.model_selection import KFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 from conle.core.learners import SABFGS
+from conle.core.threads import one_thread
 from conle.methods.contract import (
     DivergenceError,
     Features,
@@ -72,20 +71,6 @@ PerSample = Float[np.ndarray, " samples"]
 # Training rows of one fold; folds differ in their number of rows.
 OfTraining = Float[np.ndarray, "_ labels"]
 Binary = Real[np.ndarray, "samples labels"]
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Work on one thread: the tables are small, and threads that wait for each other spin."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @one_thread()

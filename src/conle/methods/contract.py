@@ -11,6 +11,7 @@ transductive one works in `_fit_transform`. Learned attributes end in `_`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
@@ -47,6 +48,8 @@ Curves = dict[str, tuple[Int[np.ndarray, " _"], Float[np.ndarray, " _"]]]
 
 # Called with the finished work, all work, and a short status text.
 ProgressCallback = Callable[[int, int, str], None]
+# What `fit` and `transform` call: they have no argument for it, as in scikit-learn.
+progress: ContextVar[ProgressCallback | None] = ContextVar("progress", default=None)
 
 
 @runtime_checkable

@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from conle.methods.training.scheduling import (
     fold_chunks,
     on_all_cores,
     resolve_device,
+    threads_for,
 )
 
 CPU = torch.device("cpu")
@@ -39,6 +42,67 @@ def test_chunks_side_by_side_come_in_their_order():
     done = list(on_all_cores(lambda chunk: int(chunk[0]), chunks, CPU, lambda: None))
     assert done == list(range(20))
     assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(
+    ("multiply_adds", "device", "threads"),
+    [
+        (10_000_000, "cpu", 1),
+        (299_999_999, "cpu", 1),
+        (300_000_000, "cpu", 2),
+        (10_000_000, "cuda", 2),
+    ],
+)
+def test_only_large_steps_are_shared_among_threads(two_threads, multiply_adds, device, threads):
+    with suppress(KeyboardInterrupt), threads_for(multiply_adds, torch.device(device)):
+        assert torch.get_num_threads() == threads
+        raise KeyboardInterrupt
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(("features", "threads"), [(300, 1), (20_000, 2)])
+@pytest.mark.parametrize(
+    "enhancer",
+    [ConLE(steps=10, device="cpu"), LEVIMLP(epochs=1, device="cpu")],
+    ids=lambda enhancer: type(enhancer).__name__,
+)
+@pytest.mark.filterwarnings("ignore:ConLE. in 1 of 1 folds no recovered training row")
+def test_a_fit_has_the_threads_of_its_size(two_threads, monkeypatch, enhancer, features, threads):
+    """20,000 features, 256 rows in a batch and 64 or more hidden units are 330 million products."""
+    seen = []
+    recovered = type(enhancer)._recovered
+
+    def recording(self, *arguments):
+        seen.append(torch.get_num_threads())
+        return recovered(self, *arguments)
+
+    monkeypatch.setattr(type(enhancer), "_recovered", recording)
+    generator = np.random.default_rng(0)
+    X, L = generator.normal(size=(256, features)), np.eye(4)[generator.integers(0, 4, 256)]
+    enhancer.fit(X, L)
+    enhancer.transform(X, L)
+    assert set(seen) == {threads}
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(
+    "enhancer",
+    [
+        ConLE(steps=20, device="cpu"),
+        LEVIMLP(epochs=2, device="cpu"),
+        PosteriorFeatureless(sweeps=10, burn_in=5, threshold_model=False, device="cpu"),
+    ],
+    ids=lambda enhancer: type(enhancer).__name__,
+)
+@pytest.mark.filterwarnings("ignore:ConLE. in 1 of 1 folds no recovered training row")
+@pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far")
+def test_a_small_fit_does_not_depend_on_the_threads(two_threads, enhancer):
+    """Products over 2,000 features have other last bits when threads share them."""
+    generator = np.random.default_rng(0)
+    X, L = generator.normal(size=(300, 2000)), np.eye(4)[generator.integers(0, 4, 300)]
+    with_two = enhancer.fit(X, L).transform(X, L)
+    torch.set_num_threads(1)
+    assert enhancer.fit(X, L).transform(X, L).tobytes() == with_two.tobytes()
 
 
 def test_a_chunk_that_fails_stops_the_others():

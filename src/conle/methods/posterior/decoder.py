@@ -40,6 +40,7 @@ from conle.methods.contract import (
     Rows,
     Split,
     check_inputs,
+    progress,
 )
 from conle.methods.posterior.inference import Draw, Inference, with_intercept
 from conle.methods.posterior.label_checks import check_labels, warn_of_unidentified_scale
@@ -52,7 +53,12 @@ from conle.methods.posterior.representations import (
 from conle.methods.posterior.sampler import coefficients_from_arrays, coefficients_to_arrays
 from conle.methods.seeds import fold_seeds, spawned
 from conle.methods.training.default_settings import default_settings
-from conle.methods.training.scheduling import StepCounter, on_all_cores, resolve_device
+from conle.methods.training.scheduling import (
+    StepCounter,
+    on_all_cores,
+    resolve_device,
+    threads_for,
+)
 
 # Samples of all folds that are sampled at once. With fewer, the overhead of calls dominates; more
 # do not fit into a CPU's cache.
@@ -60,6 +66,8 @@ CHUNK_SAMPLES_ON_CPU = 40_000
 CHUNK_SAMPLES_ON_GPU = 1_000_000
 # Fewer samples are not worth sharing between two cores.
 SHARED_SAMPLES = 20_000
+# To draw one log weight takes as long as so many multiply-adds.
+DRAW = 3000
 # Parts of the progress in all, and parts for learning the representations.
 PROGRESS_PARTS, LEARNING_PARTS = 1000, 300
 
@@ -330,17 +338,21 @@ class PosteriorDecoder(InductiveEnhancer):
         self._check_labels(logical_labels)
         self._warn_of_unidentified_scale(logical_labels)
         rows = np.arange(len(features))
-        (representation,) = self._learner()(features, logical_labels, [(rows, rows[:0])], None)
-        self.coefficients_ = self._inference().fit(
-            [representation(features)], [logical_labels], [self._seeds_of_a_fit()[0]]
+        (representation,) = self._learner()(
+            features, logical_labels, [(rows, rows[:0])], progress.get()
         )
+        with threads_for(DRAW * len(features), resolve_device(self.device)):
+            self.coefficients_ = self._inference().fit(
+                [representation(features)], [logical_labels], [self._seeds_of_a_fit()[0]]
+            )
         self.representation_ = representation
 
     @default_settings()
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         self._check_labels(logical_labels)
-        draws = self._draws(features, logical_labels)
-        return self._normalised(self._inference().mean(draws))[0]
+        with threads_for(DRAW * self.chains * len(features), resolve_device(self.device)):
+            draws = self._draws(features, logical_labels)
+            return self._normalised(self._inference().mean(draws))[0]
 
     def _get_weights(self) -> dict[str, np.ndarray]:
         parts = {

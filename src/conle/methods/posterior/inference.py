@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from conle.methods.contract import LogicalLabels
+from conle.methods.contract import LogicalLabels, progress
 from conle.methods.posterior.label_checks import uniform_rows
 from conle.methods.posterior.sampler import (
     Coefficients,
@@ -65,7 +66,7 @@ class Inference:
             CovariancePrior(self.scale_prior),
             seeds,
             self.sweeps,
-            on_sweep or _no_progress,
+            on_sweep or self._sweep_counter(),
         )
 
     def draws(
@@ -84,7 +85,7 @@ class Inference:
             coefficients,
             seeds,
             self.burn_in,
-            on_sweep or _no_progress,
+            on_sweep or self._sweep_counter(),
         )
 
     def mean(self, draws: Iterator[Draw]) -> Float[np.ndarray, "folds samples labels"]:
@@ -97,6 +98,17 @@ class Inference:
         folds, labels, _ = total.shape
         means = total.reshape(folds, labels, -1, self.chains).mean(dim=-1) / number
         return means.mT.cpu().numpy()
+
+    def _sweep_counter(self) -> Callable[[], None]:
+        """What reports the sweeps of one fit, or of its draws, if a caller follows the progress."""
+        on_progress, numbers = progress.get(), count(1)
+
+        def on_sweep() -> None:
+            number = next(numbers)
+            if on_progress is not None:
+                on_progress(number, self.sweeps, f"{number} of {self.sweeps} sweeps")
+
+        return on_sweep
 
     def _start(self, logical_labels: Sequence[LogicalLabels], chains: int) -> LatentDegrees:
         """The start of the sampler, the chains of a sample side by side."""
@@ -134,7 +146,3 @@ def with_intercept(
     stacked = np.stack(representations)
     ones = np.ones((*stacked.shape[:2], 1))
     return torch.from_numpy(np.concatenate([ones, stacked], axis=2))
-
-
-def _no_progress() -> None:
-    """No progress callback."""

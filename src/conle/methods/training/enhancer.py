@@ -7,6 +7,7 @@ alone. Each fold has random generators of its own.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ from conle.methods.contract import (
     Rows,
     Split,
     check_inputs,
+    progress,
 )
 from conle.methods.seeds import fold_seeds, spawned
 from conle.methods.training.batches import fold_batches
@@ -42,6 +44,7 @@ from conle.methods.training.scheduling import (
     fold_chunks,
     on_all_cores,
     resolve_device,
+    threads_for,
 )
 from conle.methods.training.sgd import Optimizer
 
@@ -180,7 +183,7 @@ class BatchedEnhancer(InductiveEnhancer):
 
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:
         rows = np.arange(len(features))
-        recovery = self.recover_folds(features, logical_labels, [(rows, rows[:0])])
+        recovery = self.recover_folds(features, logical_labels, [(rows, rows[:0])], progress.get())
         self.weights_, self.curves_ = recovery.weights, recovery.curves[0]
 
     @default_settings()
@@ -189,7 +192,15 @@ class BatchedEnhancer(InductiveEnhancer):
         networks, scaling = self.trained_networks(self.weights_, logical_labels.shape[1])
         scaled = scaling.apply(features, device)
         samples = Samples.of_dataset(scaled, logical_labels, self.batch_size)
-        return self._recover_all(networks.to(device), samples)[0]
+        with self._threads(networks, len(features), device):
+            return self._recover_all(networks.to(device), samples)[0]
+
+    def _threads(
+        self, networks: nn.Module, samples: int, device: torch.device
+    ) -> AbstractContextManager[None]:
+        """The threads for steps with so many samples; see `threads_for`."""
+        weights = sum(values.numel() for values in networks.parameters())
+        return threads_for(weights * min(self.batch_size, samples), device)
 
     def _get_weights(self) -> dict[str, np.ndarray]:
         return dict(self.weights_)
@@ -265,8 +276,9 @@ class BatchedEnhancer(InductiveEnhancer):
             [_torch_generator(seed) for seed in of_noise],
             on_step,
         )
-        self._train(networks, loop)
-        recovered = self._recover_all(networks, samples)
+        with self._threads(networks, max(len(training) for training, _ in splits), device):
+            self._train(networks, loop)
+            recovered = self._recover_all(networks, samples)
         weights = {name: value.cpu().numpy() for name, value in networks.state_dict().items()}
         weights |= scaling.get_weights()
         return [

@@ -3,13 +3,14 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 import torch
 
+from conle.core.threads import torch_threads
 from conle.methods.contract import Rows
 
 Result = TypeVar("Result")
@@ -20,6 +21,10 @@ CHUNK_BYTES = 2**30
 CHUNK_FOLDS_ON_CPU = 25
 # Fewer folds than this are not split among more cores.
 SMALLEST_CHUNK = 5
+# Multiply-adds of a step that are shared among threads. On two idle cores two threads are then
+# about 1.4 times as fast as one. Below they gain less, and beside busy processes they are slower
+# than one (docs/speed.md).
+SHARED_STEP = 300_000_000
 # Samples of each fold that are scaled or recovered at a time, so that they stay in the cache.
 ROWS_ON_CPU = 256
 # Share of a GPU's free memory for the scaled features; the rest is for the temporaries of a step.
@@ -86,7 +91,8 @@ def on_all_cores(
 ) -> Iterator[Result]:
     """Work on the chunks side by side, one thread per core; a GPU takes one after another.
 
-    The operations of a chunk are too small to be shared among cores. A single chunk has all cores.
+    The operations of a chunk are too small to be shared among cores; those of a single chunk may be
+    large enough (`threads_for`).
     A chunk that does not fit into a GPU's memory is halved until it does.
 
     Args:
@@ -117,6 +123,18 @@ def on_all_cores(
     finally:
         pool.shutdown(cancel_futures=True)
         torch.set_num_threads(threads)
+
+
+def threads_for(multiply_adds: int, device: torch.device) -> AbstractContextManager[None]:
+    """Work on one thread of a CPU, unless a step is large enough for all that the caller has.
+
+    Args:
+        multiply_adds: those of a step of all folds, forward.
+        device: a GPU leaves the number of threads as it is.
+    """
+    if device.type == "cpu" and multiply_adds < SHARED_STEP:
+        return torch_threads(1)
+    return nullcontext()
 
 
 def _keep_freed_memory() -> None:

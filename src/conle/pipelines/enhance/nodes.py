@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.base import TransformerMixin
 
 from conle.cells import Cell, failures_as_parameter_errors
+from conle.core.threads import blas_threads_for
 from conle.data.memory import refuse_beyond_memory
 from conle.data.models import FittedModel, encodable
 from conle.data.number_text import check_text
@@ -198,7 +199,11 @@ def fit_and_enhance(
         chosen = comparison.loc[comparison["chosen"], "candidate"].item()
         cell = next(candidate for candidate in candidates if candidate.name == chosen)
     enhancer = cell.make_enhancer()
-    with failures_as_parameter_errors():
+    with (
+        failures_as_parameter_errors(),
+        progress_bar(cell.title),
+        blas_threads_for(len(features)),
+    ):
         distributions = enhancer.fit_transform(features, logical_labels)
     labels = list(logical_labels.columns)
     return distributions, FittedModel(cell.method, enhancer, encoder, labels, comparison)
@@ -221,7 +226,7 @@ def apply_model(
             name,
             _shortened(values),
         )
-    with failures_as_parameter_errors():
+    with failures_as_parameter_errors(), progress_bar(model.method):
         return model.enhance(features, logical_labels)
 
 

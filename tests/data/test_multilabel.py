@@ -389,12 +389,12 @@ def test_a_file_that_is_not_utf_8(write):
 
 def test_a_sparse_table_that_would_not_fit_into_memory(write, monkeypatch):
     path = write("toy.arff", f"@relation 'toy: -C -3'\n{ATTRIBUTES}{SPARSE}")
-    # Two copies of three rows and five columns of eight bytes.
-    for free in (240, 239):
+    # Three rows and five columns of eight bytes.
+    for free in (120, 119):
         monkeypatch.setattr(
             "psutil.virtual_memory", lambda free=free: SimpleNamespace(available=free)
         )
-        if free == 240:
+        if free == 120:
             assert_toy(load(path))
             continue
         with pytest.raises(

@@ -130,8 +130,8 @@ def test_memory_is_known_before_it_is_taken(table, monkeypatch):
     features, labels = table
     encoded, encoder = encode_features(features)
     _, model = fit_and_enhance(encoded, encoder, labels, cell=cell_of("uniform"))
-    # Two tables of 60 rows, three numbers and three towns.
-    for free, fits in ((2 * 60 * 6 * 8, True), (2 * 60 * 6 * 8 - 1, False)):
+    # Sixty rows, three numbers and three towns.
+    for free, fits in ((60 * 6 * 8, True), (60 * 6 * 8 - 1, False)):
         monkeypatch.setattr(
             "psutil.virtual_memory", lambda free=free: SimpleNamespace(available=free)
         )

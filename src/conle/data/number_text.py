@@ -57,6 +57,9 @@ def check_text(name: str, values: pd.Series) -> None:
     Raises:
         DataError: names the column, a value and its notation.
     """
+    if not values.drop_duplicates().str.contains(r"\d").any():
+        # Numbers have digits, in any notation.
+        return
     others = values[_numbers(values).isna()]
     unread = others[~others.str.strip().str.casefold().isin(MISSING)]
     for notation, pattern in NOTATIONS.items():

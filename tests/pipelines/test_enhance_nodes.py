@@ -339,6 +339,17 @@ def test_too_few_rows_to_compare(table):
         compare_methods(encoded, labels[:3], 3, 40, 0, cell=CANDIDATES[0], candidates=CANDIDATES)
 
 
+@pytest.mark.parametrize(("degrees", "rows"), [(None, 500), (4000, 500), (1600, 400), (3, 300)])
+def test_with_many_labels_fewer_rows_are_compared(caplog, degrees, rows):
+    generator = np.random.default_rng(0)
+    labels = pd.DataFrame(generator.integers(0, 2, (600, 4)), columns=list("abcd"))
+    bound = {"cell": CANDIDATES[0], "candidates": CANDIDATES[:1]}
+    with caplog.at_level(logging.INFO):
+        table = compare_methods(generator.random((600, 2)), labels, 2, 500, 0, degrees, **bound)
+    assert set(table["rows"]) == {rows}
+    assert f"With 4 labels, {rows} of 600 rows are compared" in caplog.text
+
+
 def test_warnings_name_an_option(caplog):
     flat = pd.DataFrame([[0.26, 0.25, 0.25, 0.24]] * 4, columns=list("abcd"))
     labels = pd.DataFrame([[1, 0, 0, 0]] * 3 + [[0, 0, 0, 1]], columns=list("abcd"))

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 SHOWN = 5
 # Text with more values than this, and few rows for each, is names, dates or prose.
 MOST_VALUES, FEWEST_ROWS = 50, 5
+# Many labels leave the comparison of methods no fewer rows.
+FEWEST_COMPARED = 300
 
 
 def split_table(
@@ -159,6 +161,7 @@ def compare_methods(
     folds: int,
     rows: int,
     seed: int,
+    degrees: int | None = None,
     *,
     cell: Cell,
     candidates: Sequence[Cell],
@@ -171,6 +174,8 @@ def compare_methods(
         folds: number of folds.
         rows: the largest number of rows that are compared.
         seed: seed of the folds and of the sample of rows.
+        degrees: the largest number of rows times labels that are compared, but no fewer than
+            FEWEST_COMPARED rows; None does not limit it.
         cell: its title is beside the progress bar.
         candidates: the methods and their hyperparameters.
 
@@ -182,6 +187,16 @@ def compare_methods(
     """
     from conle.core.selection import compare
 
+    labels = logical_labels.shape[1]
+    if degrees is not None:
+        rows = min(rows, max(FEWEST_COMPARED, degrees // labels))
+    if rows < len(features):
+        logger.info(
+            "With %d labels, %d of %d rows are compared (enhance.rows, enhance.degrees)",
+            labels,
+            rows,
+            len(features),
+        )
     enhancers = {candidate.name: candidate.make_enhancer() for candidate in candidates}
     with failures_as_parameter_errors(), progress_bar(cell.title) as on_progress:
         return compare(

@@ -29,7 +29,7 @@ PARAMETERS = {
     "fetch_from": "https://example.org",
     "input": None,
     "method": "conle",
-    "enhance": {"candidates": "lp+glle", "folds": 3, "rows": 100},
+    "enhance": {"candidates": "lp+glle", "folds": 3, "rows": 100, "degrees": 9000},
     "model": None,
     "registered_model": "conle",
 }

@@ -179,6 +179,7 @@ class EnhanceOptions(BaseModel):
     ]
     folds: Annotated[int, Field(ge=2)]
     rows: Annotated[int, Field(ge=1)]
+    degrees: Annotated[int, Field(ge=1)]
 
 
 class RunOptions(BaseModel):

@@ -5,7 +5,9 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import ClassVar
 
+from kedro.io import DataCatalog
 from kedro.utils import find_kedro_project
 
 from conle.cli import LAST_RUN
@@ -15,6 +17,17 @@ from conle.tracking import ExperimentTracking, ModelLogging
 from conle.versions import PinnedVersions, RunRecord
 
 SESSION_STORE_CLASS = SessionStore
+
+
+class SharingCatalog(DataCatalog):
+    """Hands on what is in memory without a copy: no node changes its inputs."""
+
+    default_runtime_patterns: ClassVar = {
+        "{default}": {"type": "kedro.io.MemoryDataset", "copy_mode": "assign"}
+    }
+
+
+DATA_CATALOG_CLASS = SharingCatalog
 
 # Kedro calls hooks marked `tryfirst` in the reverse of this order: versions are pinned, then
 # checked, then recorded.

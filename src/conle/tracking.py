@@ -284,7 +284,8 @@ class ModelLogging:
         from mlflow.models import infer_signature
 
         # The catalog loads the table again, because workers of a runner keep theirs.
-        example = pd.concat(catalog.load("enhance.input"), axis=1)[:ROWS_OF_EXAMPLE]
+        first = [table[:ROWS_OF_EXAMPLE] for table in catalog.load("enhance.input")]
+        example = pd.concat(first, axis=1)
         # In other rows, whole numbers may be missing or have a fraction.
         numbers = example.select_dtypes(["number", "bool"]).columns
         example = example.astype(dict.fromkeys(numbers, "float64"))

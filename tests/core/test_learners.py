@@ -54,3 +54,16 @@ def test_bad_input(model):
         SABFGS().fit(features, distributions[1:])
     with pytest.raises(ValueError, match="l2"):
         SABFGS(l2=-1.0).fit(features, distributions)
+
+
+def test_a_wide_table_is_fitted_in_the_span_of_its_samples(monkeypatch):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(12, 60))
+    D = generator.dirichlet(np.ones(3), 12)
+    fast = SABFGS().fit(X, D)
+    monkeypatch.setattr("conle.core.learners.WIDE", np.inf)
+    slow = SABFGS().fit(X, D)
+    assert fast.weights_.shape == (61, 3)
+    np.testing.assert_allclose(fast.weights_, slow.weights_, atol=1e-4)
+    new = generator.normal(size=(5, 60))
+    np.testing.assert_allclose(fast.predict(new), slow.predict(new), atol=1e-4)

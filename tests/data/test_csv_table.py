@@ -2,6 +2,7 @@ import csv
 import logging
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -154,3 +155,15 @@ def test_another_separator_is_logged(read, caplog):
     with caplog.at_level(logging.INFO):
         read("a;b\n1;2\n")
     assert "toy.csv: the fields are separated by ';'" in caplog.text
+
+
+def test_a_long_column_of_text_that_begins_with_numbers_is_text(tmp_path):
+    # pandas reads so many lines in several parts.
+    rows = 300_000
+    codes = [*map(str, range(rows - 1)), "x"]
+    path = tmp_path / "long.csv"
+    pd.DataFrame({"code": codes, "half": np.arange(rows) / 2}).to_csv(path, index=False)
+    table = read_csv(path)
+    assert table["code"].tolist() == codes
+    assert isinstance(table["code"].dtype, pd.StringDtype)
+    np.testing.assert_array_equal(table["half"], np.arange(rows) / 2)

@@ -130,8 +130,8 @@ def test_memory_is_known_before_it_is_taken(table, monkeypatch):
     features, labels = table
     encoded, encoder = encode_features(features)
     _, model = fit_and_enhance(encoded, encoder, labels, cell=cell_of("uniform"))
-    # Two tables of 60 rows, three numbers and three towns.
-    for free, fits in ((2 * 60 * 6 * 8, True), (2 * 60 * 6 * 8 - 1, False)):
+    # Sixty rows, three numbers and three towns.
+    for free, fits in ((60 * 6 * 8, True), (60 * 6 * 8 - 1, False)):
         monkeypatch.setattr(
             "psutil.virtual_memory", lambda free=free: SimpleNamespace(available=free)
         )
@@ -337,6 +337,17 @@ def test_too_few_rows_to_compare(table):
     encoded, _ = encode_features(features[:3])
     with pytest.raises(ParameterError, match="too few for a comparison of methods: name a method"):
         compare_methods(encoded, labels[:3], 3, 40, 0, cell=CANDIDATES[0], candidates=CANDIDATES)
+
+
+@pytest.mark.parametrize(("degrees", "rows"), [(None, 500), (4000, 500), (1600, 400), (3, 300)])
+def test_with_many_labels_fewer_rows_are_compared(caplog, degrees, rows):
+    generator = np.random.default_rng(0)
+    labels = pd.DataFrame(generator.integers(0, 2, (600, 4)), columns=list("abcd"))
+    bound = {"cell": CANDIDATES[0], "candidates": CANDIDATES[:1]}
+    with caplog.at_level(logging.INFO):
+        table = compare_methods(generator.random((600, 2)), labels, 2, 500, 0, degrees, **bound)
+    assert set(table["rows"]) == {rows}
+    assert f"With 4 labels, {rows} of 600 rows are compared" in caplog.text
 
 
 def test_warnings_name_an_option(caplog):

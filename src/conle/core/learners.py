@@ -6,6 +6,7 @@ Label enhancement serves such learners: they are trained on the distributions th
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.linalg import svd
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax, xlogy
 from sklearn.preprocessing import StandardScaler
@@ -13,6 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from conle.core.hyperparameters import Hyperparameters, NonNegativeFloat, PositiveInt
 
 Distributions = Float[np.ndarray, "samples labels"]
+
+# With so many times more features than samples, weights are fitted in the span of the samples.
+WIDE = 2
 
 
 class SABFGS(Hyperparameters):
@@ -45,6 +49,11 @@ class SABFGS(Hyperparameters):
         columns = self._columns(features)
         if len(columns) != len(D):
             raise ValueError(f"{len(columns)} rows of features but {len(D)} of distributions")
+        basis = None
+        if columns.shape[1] > WIDE * len(columns):
+            # The penalty keeps W in the span of the samples, which has fewer coordinates.
+            _, _, basis = svd(columns[:, 1:], full_matrices=False)
+            columns = np.hstack([columns[:, :1], columns[:, 1:] @ basis.T])
         penalty = np.full((columns.shape[1], 1), self.l2)
         penalty[0] = 0.0
         shape = (columns.shape[1], D.shape[1])
@@ -64,7 +73,8 @@ class SABFGS(Hyperparameters):
             method="L-BFGS-B",
             options={"maxiter": self.iterations},
         )
-        self.weights_ = found.x.reshape(shape)
+        W = found.x.reshape(shape)
+        self.weights_ = W if basis is None else np.vstack([W[:1], basis.T @ W[1:]])
         return self
 
     def predict(self, features: ArrayLike) -> Distributions:

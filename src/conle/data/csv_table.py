@@ -2,7 +2,8 @@
 
 import csv
 import logging
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -71,25 +72,45 @@ def _read(path: Path, file: TextIO) -> pd.DataFrame:
     if width > len(columns):
         logger.warning("%s: every line ends in an empty field, which is left out", path)
 
-    _start(file, separator)
-    table = pd.read_csv(
-        file,
-        sep=separator,
-        skipinitialspace=True,
-        header=None,
-        names=range(width),
-        usecols=range(len(columns)),
-        keep_default_na=False,
-        na_values=[""],
-        # Otherwise, a column of a long file may have text in one part and numbers in another.
-        low_memory=False,
-    )
+    table = _parsed(file, separator, width, range(len(columns)))
+    mixed = [number for number, column in table.items() if column.dtype == object]
+    if mixed:
+        table[mixed] = _parsed(file, separator, width, mixed, at_once=True)
     table.columns = columns
     if has_index or adds_index:
         table = table.set_index(columns[0]).rename_axis(None)
     if adds_index and not table.index.is_unique:
         raise _wrong_width(path, widths, len(names))
     return table
+
+
+def _parsed(
+    file: TextIO, separator: str, width: int, columns: Sequence[int], at_once: bool = False
+) -> pd.DataFrame:
+    """Columns after the first line, by number.
+
+    Args:
+        file: the table.
+        separator: separates its fields.
+        width: number of fields of a line.
+        columns: numbers of the columns that are read.
+        at_once: takes several times the memory. Otherwise, a column may have text in one part and
+            numbers in another.
+    """
+    _start(file, separator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+        return pd.read_csv(
+            file,
+            sep=separator,
+            skipinitialspace=True,
+            header=None,
+            names=range(width),
+            usecols=columns,
+            keep_default_na=False,
+            na_values=[""],
+            low_memory=not at_once,
+        )
 
 
 def _start(file: TextIO, separator: str) -> tuple[Iterator[list[str]], list[str]]:

@@ -5,7 +5,6 @@ A model holds everything that the enhancement of new rows needs.
 
 import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from glob import glob
 from os.path import isdir
@@ -27,6 +26,8 @@ from conle.methods.registry import make_enhancer
 CONFIGURATION, WEIGHTS, ENCODER = "model.json", "weights.safetensors", "encoder.skops"
 # Types in an encoder that are not scikit-learn's own.
 TRUSTED = ("numpy.dtype",)
+# Texts that are encoded at once: the encoder copies them several times.
+TEXTS_AT_ONCE = 200_000
 
 
 @dataclass(frozen=True)
@@ -71,16 +72,7 @@ class FittedModel:
                 raise DataError(
                     f"the model was fitted with {kind} that are not here: {', '.join(absent)}"
                 )
-        refuse_beyond_memory(
-            "the table of encoded features",
-            (len(features), self.enhancer.n_features_in_),
-            # The encoder joins its parts to a second one.
-            copies=2,
-        )
-        numbers = self.encoder.transformers_[0][2]
-        encoded = self.encoder.transform(
-            encodable(features[list(self.encoder.feature_names_in_)], numbers)
-        )
+        encoded = encode(self.encoder, features)
         return self.enhancer.transform(encoded, logical_labels[self.labels])
 
     def unseen_values(self, features: pd.DataFrame) -> dict[str, list[str]]:
@@ -97,41 +89,68 @@ class FittedModel:
         return {name: values for name, values in unseen.items() if values}
 
 
-def encodable(features: pd.DataFrame, numbers: Sequence[str]) -> pd.DataFrame:
-    """Convert features of any pandas type to floats and texts; missing values become NaN.
+def encode(encoder: TransformerMixin, features: pd.DataFrame) -> np.ndarray:
+    """Encode features by a fitted encoder, without the copies that the encoder itself makes.
 
     Args:
-        features: the features as they are in the file.
-        numbers: the columns that are numbers; the others become texts.
+        encoder: as `FittedModel` has it.
+        features: have the columns that the encoder was fitted to, of any pandas type.
+
+    Returns:
+        What the encoder would return: float64, samples x numbers.
 
     Raises:
-        DataError: a column of numbers has text, infinity or too large a number in it.
+        DataError: a column of numbers has text, infinity or too large a number in it; or the
+            result would not fit into memory.
     """
-    columns, numbers = {}, set(numbers)
-    for name, column in features.items():
-        if name not in numbers:
-            columns[name] = (
-                column.astype(object).map(str, na_action="ignore").where(column.notna(), np.nan)
-            )
-            continue
-        try:
-            if column.dtype == object:
-                column = column.map(float, na_action="ignore")
+    (_, imputer, numbers), (_, encoding, texts) = encoder.transformers_[:2]
+    shape = len(features), len(encoder.get_feature_names_out())
+    refuse_beyond_memory("the table of encoded features", shape)
+    encoded = np.empty(shape)
+    for column, name in enumerate(numbers):
+        values = as_numbers(name, features[name])
+        encoded[:, column] = np.where(np.isnan(values), imputer.statistics_[column], values)
+    if len(texts):
+        rows = max(1, TEXTS_AT_ONCE // len(texts))
+        for start in range(0, len(features), rows):
+            part = features[list(texts)][start : start + rows].apply(as_texts)
+            encoded[start : start + rows, len(numbers) :] = encoding.transform(part)
+    return encoded
+
+
+def as_numbers(name: str, column: pd.Series) -> np.ndarray:
+    """Convert a column of any pandas type to floats; missing values become NaN.
+
+    Raises:
+        DataError: the column has text, infinity or too large a number in it.
+    """
+    try:
+        if column.dtype == object:
+            column = column.map(float, na_action="ignore")
+        if isinstance(column.dtype, pd.SparseDtype):
+            values = column.to_numpy(float)
+        else:
             values = pd.to_numeric(column).astype("Float64").to_numpy(float, na_value=np.nan)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"feature {name!r} must be numbers: {error}") from None
-        if np.isinf(values).any():
-            row = int(np.isinf(values).argmax())
-            raise DataError(f"feature {name!r} is infinite in row {row}")
-        too_large = np.abs(values) > LARGEST_FEATURE
-        if too_large.any():
-            row = int(too_large.argmax())
-            raise DataError(
-                f"feature {name!r} is {values[row]:g} in row {row}; it must lie within "
-                f"{LARGEST_FEATURE:g} of 0"
-            )
-        columns[name] = values
-    return pd.DataFrame(columns, index=features.index)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"feature {name!r} must be numbers: {error}") from None
+    if np.isinf(values).any():
+        row = int(np.isinf(values).argmax())
+        raise DataError(f"feature {name!r} is infinite in row {row}")
+    too_large = np.abs(values) > LARGEST_FEATURE
+    if too_large.any():
+        row = int(too_large.argmax())
+        raise DataError(
+            f"feature {name!r} is {values[row]:g} in row {row}; it must lie within "
+            f"{LARGEST_FEATURE:g} of 0"
+        )
+    return values
+
+
+def as_texts(column: pd.Series) -> pd.Series:
+    """Convert a column of any pandas type to texts; missing values become NaN."""
+    if isinstance(column.dtype, pd.StringDtype):
+        return column.astype(object)
+    return column.astype(object).map(str, na_action="ignore").where(column.notna(), np.nan)
 
 
 class FittedModelDataset(AbstractVersionedDataset[FittedModel, FittedModel]):

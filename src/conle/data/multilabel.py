@@ -258,7 +258,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
                 f"{path}: column {field.name!r} holds several values in a row ({kind}): make "
                 "columns of them, or leave it out"
             )
-    return pd.read_parquet(path)
+    # Each column is freed as soon as it is converted.
+    return pd.read_parquet(
+        path, pre_buffer=False, to_pandas_kwargs={"split_blocks": True, "self_destruct": True}
+    )
 
 
 def _shortened(names: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ def read_numbers(table: pd.DataFrame) -> pd.DataFrame:
 
     The log counts these words. In other columns of text they stay values; the log names them too.
     """
-    columns = dict(table.items())
+    converted = {}
     for name, column in table.items():
         if not isinstance(column.dtype, pd.StringDtype):
             continue
@@ -39,12 +39,12 @@ def read_numbers(table: pd.DataFrame) -> pd.DataFrame:
         if not is_missing.any():
             continue
         if (numbers.notna() | is_missing | column.isna()).all():
-            columns[name] = numbers
+            converted[name] = numbers
             text = "Feature %r holds numbers; these are taken for missing: %s"
         else:
             text = "Feature %r holds text; these are values, only empty fields are missing: %s"
         logger.warning(text, name, _counted(column[is_missing]))
-    return pd.DataFrame(columns, index=table.index)
+    return table.assign(**converted)
 
 
 def check_text(name: str, values: pd.Series) -> None:
@@ -57,6 +57,9 @@ def check_text(name: str, values: pd.Series) -> None:
     Raises:
         DataError: names the column, a value and its notation.
     """
+    if not values.drop_duplicates().str.contains(r"\d").any():
+        # Numbers have digits, in any notation.
+        return
     others = values[_numbers(values).isna()]
     unread = others[~others.str.strip().str.casefold().isin(MISSING)]
     for notation, pattern in NOTATIONS.items():

@@ -1,7 +1,7 @@
 """Recover label distributions from features of any kind and 0/1 labels."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Number
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.base import TransformerMixin
 from conle.cells import Cell, failures_as_parameter_errors
 from conle.core.threads import blas_threads_for
 from conle.data.memory import refuse_beyond_memory
-from conle.data.models import FittedModel, encodable
+from conle.data.models import FittedModel, as_numbers, as_texts, encode
 from conle.data.number_text import check_text
 from conle.errors import DataError
 from conle.progress import progress_bar
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 SHOWN = 5
 # Text with more values than this, and few rows for each, is names, dates or prose.
 MOST_VALUES, FEWEST_ROWS = 50, 5
+# Many labels leave the comparison of methods no fewer rows.
+FEWEST_COMPARED = 300
 
 
 def split_table(
@@ -83,17 +85,22 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
             ),
         ]
     )
-    encodable_features = encodable(features, numbers)
-    widths = {name: _width(name, encodable_features[name].dropna()) for name in others}
+    widths, texts = {}, {}
+    for name in others:
+        values = as_texts(features[name]).dropna()
+        widths[name] = _width(name, values)
+        counts = values.value_counts()
+        # Of equally frequent texts, scikit-learn takes the first by the alphabet.
+        texts[name] = [*counts.index, *counts.index[counts == counts.max()].sort_values()[:1]]
     widest = sorted(others, key=widths.get, reverse=True)
     shown = _shortened([f"{name} ({widths[name]})" for name in widest])
     refuse_beyond_memory(
         f"the table of encoded features (columns of text and their widths: {shown or 'none'})",
         (len(features), len(numbers) + sum(widths.values())),
-        # The encoder joins its parts to a second one.
-        copies=2,
     )
-    encoded = encoder.fit_transform(encodable_features)
+    medians = {name: pd.Series(as_numbers(name, features[name])).median() for name in numbers}
+    encoder.fit(_summary(medians, texts)[list(features)])
+    encoded = encode(encoder, features)
     _log_missing(features)
     if others:
         logger.info("One-hot encoded %d features (columns): %s", len(others), shown)
@@ -104,7 +111,22 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
             "are only a name or a date: %s",
             _shortened(names),
         )
-    return np.asarray(encoded, dtype=np.float64), encoder
+    return encoded, encoder
+
+
+def _summary(medians: Mapping[str, float], texts: Mapping[str, list[str]]) -> pd.DataFrame:
+    """A few rows to which an encoder is fitted as to the whole table, without copies of that.
+
+    Args:
+        medians: of the columns of numbers.
+        texts: of the columns of text, each text once and then the most frequent one.
+    """
+    rows = max([1, *map(len, texts.values())])
+    columns = {name: np.full(rows, median) for name, median in medians.items()}
+    for name, own in texts.items():
+        filler = own[-1:] or [np.nan]
+        columns[name] = pd.Series(own + filler * (rows - len(own)), dtype=object)
+    return pd.DataFrame(columns)
 
 
 def _is_numbers(column: pd.Series) -> bool:
@@ -140,6 +162,7 @@ def compare_methods(
     folds: int,
     rows: int,
     seed: int,
+    degrees: int | None = None,
     *,
     cell: Cell,
     candidates: Sequence[Cell],
@@ -152,6 +175,8 @@ def compare_methods(
         folds: number of folds.
         rows: the largest number of rows that are compared.
         seed: seed of the folds and of the sample of rows.
+        degrees: the largest number of rows times labels that are compared, but no fewer than
+            FEWEST_COMPARED rows; None does not limit it.
         cell: its title is beside the progress bar.
         candidates: the methods and their hyperparameters.
 
@@ -163,6 +188,16 @@ def compare_methods(
     """
     from conle.core.selection import compare
 
+    labels = logical_labels.shape[1]
+    if degrees is not None:
+        rows = min(rows, max(FEWEST_COMPARED, degrees // labels))
+    if rows < len(features):
+        logger.info(
+            "With %d labels, %d of %d rows are compared (enhance.rows, enhance.degrees)",
+            labels,
+            rows,
+            len(features),
+        )
     enhancers = {candidate.name: candidate.make_enhancer() for candidate in candidates}
     with failures_as_parameter_errors(), progress_bar(cell.title) as on_progress:
         return compare(

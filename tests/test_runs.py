@@ -186,7 +186,7 @@ def test_an_empty_catalog(toy):
     report = toy.run("report", **EVERYTHING)
     assert report.returncode == 0, report.stderr
     assert (
-        "Not in the report, no run has recovered them: Toy: conle, conle_posterior, posterior_pca"
+        "Not in the report, no run has recovered them: Toy: conle, conle_adaptive, conle_posterior, posterior_pca"
         in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
@@ -224,7 +224,10 @@ def test_report_of_everything(everything):
     """The report shows the methods that were run, lists the missing ablations, and is in MLflow."""
     project, run = everything
     assert "report/report.html" in run.stdout
-    assert "no run has recovered them: Toy: conle_posterior, posterior_pca" in run.stderr
+    assert (
+        "no run has recovered them: Toy: conle_adaptive, conle_posterior, posterior_pca"
+        in run.stderr
+    )
     folder = project.newest("08_reporting/report/exhibits")
     made = {path.name for path in folder.iterdir()} - {"contents.json"}
     drawn = {"table1", "table2", "table3", "cost"}

@@ -101,8 +101,7 @@ def _dense(rows: Iterable[list], attributes: Sequence[tuple]) -> pd.DataFrame:
     matrices = {kind: array(kind) for kind in of_kind}
     texts = {j: [] for j, kind in enumerate(kinds) if kind == TEXT}
     shared: dict[str, str] = {}
-    number = 0
-    for number, row in enumerate(rows, start=1):  # noqa: B007
+    for row in rows:
         for kind, columns in of_kind.items():
             matrices[kind].extend([_stored(row[j], kind) for j in columns])
         for j, values in texts.items():
@@ -110,8 +109,9 @@ def _dense(rows: Iterable[list], attributes: Sequence[tuple]) -> pd.DataFrame:
             values.append(shared.setdefault(row[j], row[j]))
     table = {}
     for kind, columns in of_kind.items():
-        matrix = np.frombuffer(matrices[kind], dtype=kind).reshape(number, len(columns))
-        table |= {j: _with_gaps(matrix[:, k]) for k, j in enumerate(columns)}
+        if columns:
+            matrix = np.asarray(matrices[kind]).reshape(-1, len(columns))
+            table |= {j: _with_gaps(matrix[:, k]) for k, j in enumerate(columns)}
     table |= {j: pd.Series(values, dtype="str") for j, values in texts.items()}
     return pd.DataFrame({name: table[j] for j, (name, _) in enumerate(attributes)}, copy=False)
 

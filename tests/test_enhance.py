@@ -54,6 +54,8 @@ def test_enhance_and_apply(own, tracked_at):
     few.to_csv(own.folder / "few.csv")
     run = enhance(own, input="few.csv", model="latest")
     assert run.returncode == 0, run.stderr
+    assert f"model=latest is {own.newest('06_models/enhance/model')}" in run.stdout
+    assert "The fitted model is one of " in run.stderr
     again = pd.read_csv(own.newest("07_model_output/enhance/distributions.csv"), index_col=0)
     np.testing.assert_allclose(again, parquet[:5], atol=1e-6)
     tracked_at(f"sqlite:///{own.folder}/mlflow.db")

@@ -81,7 +81,7 @@ def test_hyperparameters_of_candidates_are_checked_before_any_work(tmp_path):
         cell=cell_of("uniform"),
         candidates=(cell_of("uniform"), cell_of("conle", {"reading": "rough"})),
     )
-    with pytest.raises(ParameterError, match="ConLE: reading must be 'raw', .* or 'auto'"):
+    with pytest.raises(ParameterError, match=r"ConLE: reading must be 'raw', .* or 'auto'"):
         check(tmp_path, Pipeline([Node(bound, None, "out")]))
 
 

@@ -186,8 +186,8 @@ def test_an_empty_catalog(toy):
     report = toy.run("report", **EVERYTHING)
     assert report.returncode == 0, report.stderr
     assert (
-        "Not in the report, no run has recovered them: Toy: conle, conle_adaptive, conle_posterior, posterior_pca"
-        in report.stderr
+        "Not in the report, no run has recovered them: Toy: conle, conle_adaptive, "
+        "conle_posterior, posterior_pca" in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
     assert "18 methods of a dataset are missing" in page

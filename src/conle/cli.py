@@ -113,6 +113,7 @@ def run_command(
             parameters["input"] = input_file
         if parameters.get("model") == "latest":
             parameters["model"] = newest_model(project_folder()).as_posix()
+            click.echo(f"model=latest is {parameters['model']}")
         # Kedro takes a relative path from the project; a person types it from the working folder.
         for name in PATHS:
             path = parameters.get(name)

@@ -226,6 +226,8 @@ def test_labels_of_other_types(tmp_path, values):
             "has no column 'moon'; there are: 'age', 'town', 'sky', 'sea', 'sun'$",
         ),
         ({"labels_prefix": "x"}, "no column begins with 'x'"),
+        ({"labels_prefix": "tow_"}, "'sun'; did you mean 'town'\\?$"),
+        ({"labels": "sky+sea+sunn"}, "no column 'sunn'; .*; did you mean 'sun'\\?$"),
         ({"labels_last": 5}, "a number from 1 to 4"),
         ({"labels_last": 0}, "a number from 1 to 4"),
         ({"labels_last": 2, "labels_prefix": "s"}, "several ways: labels_prefix, labels_last"),

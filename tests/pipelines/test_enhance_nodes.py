@@ -356,7 +356,7 @@ def test_warnings_name_an_option(caplog):
     near, order, constant = warnings_of(flat, labels, compared=False)
     assert near.startswith("the distributions are nearly uniform (mean entropy 1.000)")
     assert "method=auto compares methods" in near
-    assert "method=conle_adaptive" in near
+    assert "conle.reading=raw" in near
     # All three pairs of the last row, of twelve in all.
     assert order.startswith("25.0% of the pairs")
     assert "posterior_pca.threshold_model=false keeps the order" in order

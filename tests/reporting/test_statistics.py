@@ -85,7 +85,7 @@ def test_nemenyi():
 
 def test_too_few_datasets_make_no_test():
     few = recovery(ALWAYS_IN_ORDER[:2])
-    assert "there are 2 datasets and 3 methods" in statistics.why_not(few)
+    assert "there are datasets: 2, methods: 3" in statistics.why_not(few)
     assert statistics.friedman_table(few).empty
     assert statistics.wilcoxon_table(few).empty
     assert statistics.nemenyi(few) == {}

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +166,10 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
             prefix = str(given["labels_prefix"])
             names = [name for name in columns if name.startswith(prefix)]
             if not names:
+                starts = [name[: len(prefix)] for name in columns]
                 raise RawFileError(
                     f"{path}: no column begins with {prefix!r}; there are: {_shortened(columns)}"
+                    + _nearest(prefix, starts)
                 )
             for name in map(str, table.index.names):
                 if name.startswith(prefix):
@@ -203,6 +206,7 @@ class MultiLabelDataset(AbstractDataset[None, MultiLabelTable]):
                 f"{self._filepath} has no column {_shortened(absent)}; there are: "
                 f"{_shortened(list(table.columns))}"
                 + (f"; {_shortened(index)} is the index" if index else "")
+                + _nearest(absent[0], list(table.columns))
             )
 
     def _as_labels(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -262,6 +266,12 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return pd.read_parquet(
         path, pre_buffer=False, to_pandas_kwargs={"split_blocks": True, "self_destruct": True}
     )
+
+
+def _nearest(wrong: str, names: Sequence[str]) -> str:
+    """A question after the nearest name, if one is near."""
+    near = get_close_matches(wrong, names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _shortened(names: Sequence[str]) -> str:

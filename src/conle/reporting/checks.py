@@ -93,7 +93,7 @@ def warnings_of(
     if (mean := entropies(D).mean()) > NEARLY_UNIFORM:
         found.append(
             f"the distributions are nearly uniform (mean entropy {mean:.3f}) and say little: "
-            f"{other}; method=conle_adaptive lets degrees differ as much as the labels suggest"
+            f"{other}; with method=conle, conle.reading=raw lets degrees differ more"
         )
     kept, pairs = pairs_in_order(D, logical_labels.to_numpy())
     if pairs - kept > WRONG_SHARE * pairs:

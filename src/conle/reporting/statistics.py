@@ -33,7 +33,7 @@ def why_not(recovery: pd.DataFrame) -> str | None:
     if datasets < FEWEST_DATASETS or methods < FEWEST_METHODS:
         return (
             f"tests need {FEWEST_DATASETS} datasets that each of {FEWEST_METHODS} methods "
-            f"recovered; there are {datasets} datasets and {methods} methods"
+            f"recovered; there are datasets: {datasets}, methods: {methods}"
         )
     return None
 

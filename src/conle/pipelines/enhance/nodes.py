@@ -240,6 +240,10 @@ def fit_and_enhance(
         blas_threads_for(len(features)),
     ):
         distributions = enhancer.fit_transform(features, logical_labels)
+    if not enhancer.inductive:
+        logger.info(
+            "%s recovers only the rows that it is fitted to: there is no model of it", cell.method
+        )
     labels = list(logical_labels.columns)
     return distributions, FittedModel(cell.method, enhancer, encoder, labels, comparison)
 
@@ -253,6 +257,7 @@ def apply_model(
         DataError: a column that the model was fitted with is missing.
         ParameterError: the method cannot be used with these labels.
     """
+    logger.info("The fitted model is one of %s", model.method)
     _log_missing(features)
     for name, values in model.unseen_values(features).items():
         logger.warning(

@@ -190,7 +190,7 @@ def test_an_empty_catalog(toy):
         "conle_posterior, posterior_pca" in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "18 methods of a dataset are missing" in page
+    assert "19 methods of a dataset are missing" in page
     table = toy.report_table("table3").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 

@@ -308,7 +308,7 @@ def _nearest_to_label_posterior(recoveries: Sequence[FoldRecovery]) -> FoldRecov
     divergences = [[own[DIVERGENCE][1].min() for own in each.curves] for each in recoveries]
     kept = np.argmin(divergences, axis=0)
 
-    def taken(of_readings: Sequence[Sequence]) -> list:
+    def taken(of_readings: Sequence[Sequence | np.ndarray]) -> list:
         return [of_readings[reading][fold] for fold, reading in enumerate(kept)]
 
     return FoldRecovery(

@@ -7,13 +7,16 @@ import re
 import signal
 import sqlite3
 import sys
+from functools import wraps
 from pathlib import Path
 
+import joblib
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
 from broken_runs import wait_until
+from kedro.io import MemoryDataset
 from safetensors.numpy import load_file
 
 from conle.core.measures import MEASURES
@@ -464,6 +467,41 @@ def test_sessions_in_one_process(toy, monkeypatch):
     for dataset, versions in {"Artificial": 1, "Toy": 2}.items():
         made = toy.folder / "data" / "02_intermediate" / dataset / "features.parquet"
         assert len(list(made.glob("2026-01-01T00.00.00.000Z-*"))) == versions
+
+
+@pytest.mark.slow
+def test_no_node_changes_what_is_in_memory(toy, monkeypatch):
+    """Nodes get what is in memory without a copy."""
+    from kedro.framework.session import KedroSession
+    from kedro.framework.startup import bootstrap_project
+
+    load, before, again = MemoryDataset.load, {}, set()
+
+    @wraps(load)
+    def load_and_compare(self):
+        data = load(self)
+        if id(self) in before:
+            # The dataset is kept, so that no other gets its id.
+            assert joblib.hash(data) == before[id(self)][1]
+            again.add(id(self))
+        before[id(self)] = self, joblib.hash(data)
+        return data
+
+    monkeypatch.setattr(MemoryDataset, "load", load_and_compare)
+    monkeypatch.chdir(toy.folder)
+    bootstrap_project(toy.folder)
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame(generator.normal(size=(60, 3)), columns=list("abc"))
+    for name in ("l_a", "l_b", "l_c"):
+        table[name] = generator.integers(0, 2, 60)
+    table.to_csv(toy.folder / "my.csv", index=False)
+    short = {"datasets": "Toy", "repeats": 1, "folds": 3, "conle": {"steps": 20}}
+    short |= {"levi_mlp": {"epochs": 2}, "input": str(toy.folder / "my.csv")}
+    short |= {"labels_prefix": "l_", "enhance": {"candidates": "lp+glle+conle+conle_adaptive"}}
+    for pipeline in ("__default__", "enhance"):
+        with KedroSession.create(runtime_params=short) as begun:
+            begun.run(pipeline_names=[pipeline])
+    assert len(again) >= 3
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from conle.core.selection import (
     entropies,
     helps,
     log_likelihoods,
+    noted,
     pairs_in_order,
 )
 from conle.methods.contract import DivergenceError, NotApplicableError, TransductiveEnhancer
@@ -109,6 +110,15 @@ def test_nothing_helps_where_the_labels_say_everything():
     # The best candidate is chosen all the same.
     assert table.loc[table["chosen"], "candidate"].item() == "softmax"
     assert not helps(table)
+
+
+@pytest.mark.parametrize("notes", [["", "why", ""], ["", "", ""]])
+def test_a_comparison_in_a_file_has_the_same_notes(tmp_path, notes):
+    table = pd.DataFrame({"candidate": ["a", "b", "c"], "note": notes})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    expected = [name for name, note in zip("abc", notes, strict=True) if note]
+    assert noted(table)["candidate"].tolist() == expected
+    assert noted(pd.read_csv(tmp_path / "table.csv"))["candidate"].tolist() == expected
 
 
 def test_of_equal_candidates_the_first_is_chosen():

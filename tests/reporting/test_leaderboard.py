@@ -88,7 +88,7 @@ def test_the_interval_is_that_of_the_corrected_t_test():
     width = t.ppf(0.975, 3) * differences.std() * np.sqrt(1 / 4 + 1 / 3)
     assert (mean, low, high) == pytest.approx((0.2, 0.2 - width, 0.2 + width))
     assert np.isnan(paired_difference(differences[:1], folds=4)[1])
-    # Of the best of five methods, each end may be wrong in half a percent.
+    # With five methods, each end of the interval is wrong in half a percent of all cases.
     _, low, _ = paired_difference(differences, folds=4, methods=5)
     assert low == pytest.approx(0.2 - width * t.ppf(0.995, 3) / t.ppf(0.975, 3))
 

@@ -161,6 +161,11 @@ def _choice(table: pd.DataFrame) -> int:
     return (candidates if leading.empty else leading)["log_likelihood"].round(DECIMALS).idxmax()
 
 
+def noted(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a comparison that have a note; a file has missing values for empty notes."""
+    return table[table["note"].notna() & (table["note"] != "")]
+
+
 def helps(table: pd.DataFrame) -> bool:
     """Whether the lead of the chosen candidate of a comparison exceeds its standard error."""
     chosen = table[table["chosen"]].iloc[0]

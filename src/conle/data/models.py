@@ -113,7 +113,7 @@ def encode(encoder: TransformerMixin, features: pd.DataFrame) -> np.ndarray:
     if len(texts):
         rows = max(1, TEXTS_AT_ONCE // len(texts))
         for start in range(0, len(features), rows):
-            part = features[list(texts)][start : start + rows].apply(as_texts)
+            part = features[start : start + rows][list(texts)].apply(as_texts)
             encoded[start : start + rows, len(numbers) :] = encoding.transform(part)
     return encoded
 

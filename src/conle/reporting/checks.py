@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from conle.core.binarisation import binarise
-from conle.core.selection import entropies, pairs_in_order
+from conle.core.selection import entropies, noted, pairs_in_order
 from conle.reporting import figures
 from conle.reporting.grids import choice_sentences, comparison_grid, grid_of
 from conle.reporting.page import fill_template, image_address
@@ -145,9 +145,7 @@ def render_checks(
         warnings=warnings,
         comparison=None if comparison is None else comparison_grid(comparison),
         choice=[] if comparison is None else choice_sentences(comparison),
-        notes=[]
-        if comparison is None
-        else comparison.loc[comparison["note"].fillna("") != "", ["candidate", "note"]].to_numpy(),
+        notes=[] if comparison is None else noted(comparison)[["candidate", "note"]].to_numpy(),
         checks=grid_of(checks),
         labels=grid_of(label_table(distributions, logical_labels)),
         pictures={name: image_address(figures.as_svg(figure)) for name, figure in pictures.items()},

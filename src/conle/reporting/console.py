@@ -9,7 +9,7 @@ import pandas as pd
 from kedro.io import CatalogProtocol
 
 from conle import kedro_internals
-from conle.core.selection import MEASURES
+from conle.core.selection import MEASURES, noted
 from conle.reporting.description import board_of, verdict_lines
 from conle.reporting.grids import (
     Entry,
@@ -134,7 +134,7 @@ def print_comparison(console: "Console", comparison: pd.DataFrame) -> None:
     """
     measures = [name for name in MEASURES if name not in LEFT_OUT]
     print_grid(console, comparison_grid(comparison, measures), "Compared methods, chosen one bold")
-    failed = comparison[comparison["lead"].isna() & (comparison["note"].fillna("") != "")]
+    failed = noted(comparison[comparison["lead"].isna()])
     lines = [f"{row.candidate} cannot be compared: {row.note}" for row in failed.itertuples()]
     console.print("\n".join([*lines, *choice_sentences(comparison)]), highlight=False, markup=False)
 

@@ -90,7 +90,7 @@ def encode_features(features: pd.DataFrame) -> tuple[np.ndarray, TransformerMixi
         values = as_texts(features[name]).dropna()
         widths[name] = _width(name, values)
         counts = values.value_counts()
-        # Of equally frequent texts, scikit-learn takes the first by the alphabet.
+        # If several texts are the most frequent, scikit-learn takes the first by the alphabet.
         texts[name] = [*counts.index, *counts.index[counts == counts.max()].sort_values()[:1]]
     widest = sorted(others, key=widths.get, reverse=True)
     shown = _shortened([f"{name} ({widths[name]})" for name in widest])

@@ -159,7 +159,9 @@ def tracked_at() -> Iterator[Callable[[str], None]]:
     import mlflow
 
     yield mlflow.set_tracking_uri
+    # Commands that later tests start inherit both.
     mlflow.set_tracking_uri(None)
+    os.environ.pop("MLFLOW_EXPERIMENT_ID", None)
 
 
 @pytest.fixture(scope="session")

@@ -470,6 +470,7 @@ def test_sessions_in_one_process(toy, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("tracked_at")  # kedro-mlflow sets it
 def test_no_node_changes_what_is_in_memory(toy, monkeypatch):
     """Nodes get what is in memory without a copy."""
     from kedro.framework.session import KedroSession

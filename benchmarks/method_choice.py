@@ -4,13 +4,14 @@
 
 Compares the candidates of `--pipeline=enhance` as it does (`conle.core.selection.compare`), on a
 sample of each dataset's rows, and recovers these rows with each candidate. The true distributions
-judge the choice afterwards: Spearman's correlation of the log likelihood and of the average
-precision with -KL(true || recovered), and the place of the chosen candidate by KL. Prints a line
-per dataset and writes all candidates to benchmarks/method_choice.csv.
+judge the choice afterwards: Spearman's correlation of the KL to the label posterior, of the log
+likelihood and of the average precision (the latter two negative) with KL(true || recovered), the
+place of the chosen candidate by KL, and its KL as a multiple of the least. Prints a line per dataset and writes all candidates to benchmarks/method_choice.csv.
 """
 
 import argparse
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -75,18 +76,17 @@ def main():
     for own in tables:
         compared = own.dropna(subset="log_likelihood")
         place = compared["kl"].rank()[compared["chosen"]].item()
+        correlation = partial(compared["kl"].corr, method="spearman")
         lines.append(
             {
                 "dataset": own["dataset"].iloc[0],
                 "rows": own["rows"].iloc[0],
-                "spearman_log_likelihood": -compared["log_likelihood"].corr(
-                    compared["kl"], method="spearman"
-                ),
-                "spearman_precision": -compared["average_precision"].corr(
-                    compared["kl"], method="spearman"
-                ),
+                "spearman_posterior": correlation(compared["kl_to_label_posterior"]),
+                "spearman_log_likelihood": correlation(-compared["log_likelihood"]),
+                "spearman_precision": correlation(-compared["average_precision"]),
                 "chosen": compared.loc[compared["chosen"], "candidate"].item(),
                 "place_by_kl": f"{place:.0f} of {len(compared)}",
+                "multiple": compared["kl"][compared["chosen"]].item() / compared["kl"].min(),
                 "nearest": compared.loc[compared["kl"].idxmin(), "candidate"],
             }
         )

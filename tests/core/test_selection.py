@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_info
 
 from conle.core.binarisation import binarise
 from conle.core.learners import SABFGS
+from conle.core.measures import kl_divergence
 from conle.core.selection import (
     CLASSIFIER,
     NORMALISED_LABELS,
@@ -20,7 +21,7 @@ from conle.core.selection import (
 )
 from conle.methods.contract import DivergenceError, NotApplicableError, TransductiveEnhancer
 from conle.methods.lp import LP
-from conle.methods.references import SoftmaxLabels, Uniform
+from conle.methods.references import LabelPosterior, SoftmaxLabels, Uniform
 
 
 class Recovers(TransductiveEnhancer):
@@ -85,7 +86,13 @@ def test_the_measures_of_a_candidate():
     assert row["lead"] == pytest.approx((own - base).mean())
     # 1 + folds * (test rows / training rows) = 1 + 3 / 2.
     error = np.sqrt(2.5) * (own - base).std(ddof=1) / np.sqrt(90)
-    assert row["standard_error"] == pytest.approx(error)
+    assert row["lead_error"] == pytest.approx(error)
+    expected = np.empty(D.shape)
+    for training, test in KFold(3, shuffle=True, random_state=0).split(X):
+        expected[test] = LabelPosterior().fit(X[training], L[training]).transform(X[test], L[test])
+    divergence = kl_divergence(expected, predicted).mean()
+    assert row["kl_to_label_posterior"] == pytest.approx(divergence)
+    assert row["kl_error"] == 0
     first = predicted.argmax(axis=1)
     assert row["one_error"] == pytest.approx((L[np.arange(90), first] == 0).mean())
     # Each row is a training row of two folds.
@@ -99,17 +106,42 @@ def test_the_measures_of_a_candidate():
 def test_the_true_distributions_help_where_labels_are_noisy():
     X, D, L = made()
     table = compare(X, L, {"uniform": Uniform(), "true": Recovers(table=D), "again": Uniform()})
-    assert table.loc[table["chosen"], "candidate"].item() == "true"
     assert helps(table)
+    assert table["lead"].idxmax() == 1
+
+
+def test_the_true_distributions_are_chosen():
+    X, D, L = made(noise=0)
+    table = compare(X, L, {"uniform": Uniform(), "true": Recovers(table=D), "again": Uniform()})
+    assert table.loc[table["chosen"], "candidate"].item() == "true"
 
 
 def test_nothing_helps_where_the_labels_say_everything():
     X, _, _ = made()
     L = (np.arange(4) == X[:, 1:5].argmax(axis=1)[:, None]).astype(int)
-    table = compare(X, L, {"uniform": Uniform(), "softmax": SoftmaxLabels()})
-    # The best candidate is chosen all the same.
-    assert table.loc[table["chosen"], "candidate"].item() == "softmax"
-    assert not helps(table)
+    assert not helps(compare(X, L, {"uniform": Uniform(), "softmax": SoftmaxLabels()}))
+
+
+def test_the_flattest_of_the_candidates_within_the_standard_error_is_chosen():
+    X, D, L = made(300, noise=0)
+    powers = {"true": D, "flat": D**0.9, "flatter": D**0.5}
+    candidates = {
+        name: Recovers(table=table / table.sum(axis=1, keepdims=True))
+        for name, table in powers.items()
+    }
+    table = compare(X, L, {"uniform": Uniform(), **candidates}).set_index("candidate")
+    excess = table["kl_to_label_posterior"] - table["kl_to_label_posterior"]["flat"]
+    is_equal = excess <= table["kl_error"]
+    assert is_equal[["uniform", "true", "flat", "flatter"]].tolist() == [False, False, True, True]
+    assert table["chosen"]["flatter"]
+
+
+def test_the_threshold_of_the_label_posterior():
+    X, D, L = made()
+    candidates = {"true": Recovers(table=D)}
+    half, less = (compare(X, L, candidates, threshold=own) for own in (0.5, 0.3))
+    assert half["log_likelihood"][0] == less["log_likelihood"][0]
+    assert half["kl_to_label_posterior"][0] != less["kl_to_label_posterior"][0]
 
 
 @pytest.mark.parametrize("notes", [["", "why", ""], ["", "", ""]])
@@ -181,7 +213,7 @@ def test_labels_of_any_kind_are_compared():
     L[:5] = 0
     table = compare(X, L, {"softmax": SoftmaxLabels()})
     assert np.isfinite(table["lead"][0])
-    assert np.isfinite(table["standard_error"][0])
+    assert np.isfinite(table["lead_error"][0])
 
 
 @pytest.mark.parametrize(

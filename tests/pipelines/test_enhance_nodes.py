@@ -317,7 +317,7 @@ def test_the_chosen_method_is_fitted_and_the_model_keeps_the_comparison(table, t
     features, labels = table
     encoded, encoder = encode_features(features)
     bound = {"cell": CANDIDATES[0], "candidates": CANDIDATES}
-    comparison = compare_methods(encoded, labels, 2, 40, 0, **bound)
+    comparison = compare_methods(encoded, labels, 2, 40, 0, 0.5, **bound)
     assert comparison["candidate"].tolist()[:3] == [own.name for own in CANDIDATES]
     assert set(comparison["rows"]) == {40}
     comparison["chosen"] = comparison["candidate"] == "conle reading=raw"
@@ -336,7 +336,9 @@ def test_too_few_rows_to_compare(table):
     features, labels = table
     encoded, _ = encode_features(features[:3])
     with pytest.raises(ParameterError, match="too few for a comparison of methods: name a method"):
-        compare_methods(encoded, labels[:3], 3, 40, 0, cell=CANDIDATES[0], candidates=CANDIDATES)
+        compare_methods(
+            encoded, labels[:3], 3, 40, 0, 0.5, cell=CANDIDATES[0], candidates=CANDIDATES
+        )
 
 
 @pytest.mark.parametrize(("degrees", "rows"), [(None, 500), (4000, 500), (1600, 400), (3, 300)])
@@ -345,7 +347,9 @@ def test_with_many_labels_fewer_rows_are_compared(caplog, degrees, rows):
     labels = pd.DataFrame(generator.integers(0, 2, (600, 4)), columns=list("abcd"))
     bound = {"cell": CANDIDATES[0], "candidates": CANDIDATES[:1]}
     with caplog.at_level(logging.INFO):
-        table = compare_methods(generator.random((600, 2)), labels, 2, 500, 0, degrees, **bound)
+        table = compare_methods(
+            generator.random((600, 2)), labels, 2, 500, 0, 0.5, degrees, **bound
+        )
     assert set(table["rows"]) == {rows}
     assert f"With 4 labels, {rows} of 600 rows are compared" in caplog.text
 
@@ -371,10 +375,11 @@ def test_no_warnings_about_distributions_that_say_something():
     assert warnings_of(D, L.assign(a=[1, 0, 1], b=[0, 0, 0], c=[0, 1, 0]), compared=False) == []
 
 
-def comparison_of(lead, all_rows=60):
+def comparison_of(lead, all_rows=60, kl_error=0.0):
     """A comparison with a chosen candidate, one that failed, and the rivals."""
     rows = [
-        {"candidate": "lp", "log_likelihood": -1.25, "lead": lead, "standard_error": 0.1},
+        {"candidate": "lp", "log_likelihood": -1.25, "lead": lead, "lead_error": 0.1}
+        | {"kl_to_label_posterior": 0.125, "kl_error": kl_error},
         {"candidate": "posterior_pca threshold_model=false", "note": "not these labels"},
         {"candidate": "normalised labels", "log_likelihood": -1.5},
         {"candidate": "logistic regression", "average_precision": 0.75},
@@ -385,13 +390,15 @@ def comparison_of(lead, all_rows=60):
 
 def test_the_page_says_what_was_chosen_and_why():
     page, _ = render_checks(D, L, 0.5, comparison_of(0.25, all_rows=900))
-    assert "lp is chosen: its lead over the normalised labels is +0.2500 ± 0.1000." in page
+    assert "lp is chosen: its KL to the label posterior is the smallest." in page
+    assert "lp is the best of them: its lead over the normalised labels is +0.2500 ± 0.1" in page
     assert "The candidates were compared on 60 rows, a random sample of 900." in page
     assert '<td class="best">-1.2500</td>' in page
     assert "<p>posterior_pca threshold_model=false: not these labels</p>" in page
-    page, _ = render_checks(D, L, 0.5, comparison_of(0.05))
+    page, _ = render_checks(D, L, 0.5, comparison_of(0.05, kl_error=0.01))
+    assert "within its standard error, it is nearest to uniform." in page
     assert "Label enhancement does not help on these data" in page
-    assert "those of the best candidate all the same, lp (+0.0500 ± 0.1000)" in page
+    assert "The largest lead is that of lp, +0.0500 ± 0.1000." in page
     assert "on 60 rows." in page
 
 

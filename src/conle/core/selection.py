@@ -1,14 +1,20 @@
 """Comparison of label enhancers on data without true distributions, and the choice of one.
 
-Without the true distributions nothing proves a recovery. What can be measured is use: a learner
-that is trained on recovered distributions predicts the labels of rows that neither it nor the
-enhancer has seen. `compare` measures this by cross-validation, and chooses by one rule:
+Without the true distributions nothing proves a recovery. What can be measured is what a learner
+makes of it: trained on recovered distributions, it predicts those of rows that neither it nor the
+enhancer has seen. `compare` judges these predictions by the logical labels of the rows, and chooses
+by one rule:
 
-    The candidate under which held-out relevant labels have the highest mean log likelihood is
-    chosen, among those whose lead over the normalised labels (L divided by its row sums, given to
-    the same learner) exceeds its standard error. Of equal candidates the first is chosen: list
-    simple and fast ones first. If no lead exceeds its standard error, label enhancement does not
-    help on these data; the candidate with the highest log likelihood is chosen all the same.
+    The predictions of a row are compared with its label posterior, the expected distribution given
+    its logical labels alone (`conle.methods.references`). If the true distributions were drawn as
+    it assumes, the mean KL divergence of the predictions from it is, up to a constant, that of the
+    predictions from the true distributions. Candidates whose mean exceeds the smallest by no more
+    than the standard error of the difference are equal, and the one whose recovered distributions
+    have the highest entropy is chosen; if two have the same, the first of them.
+
+Another question is whether label enhancement helps to predict labels: whether held-out relevant
+labels have a higher log likelihood than with the normalised labels (L divided by its row sums)
+given to the same learner, by more than the standard error.
 """
 
 import logging
@@ -34,6 +40,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conle.core.learners import SABFGS
+from conle.core.measures import kl_divergence
 from conle.core.threads import one_thread
 from conle.methods.contract import (
     DivergenceError,
@@ -45,15 +52,17 @@ from conle.methods.contract import (
     Split,
     check_inputs,
 )
+from conle.methods.references import LabelPosterior
 
 logger = logging.getLogger(__name__)
 
 # Rows of the comparison that are no candidates.
 RIVALS = NORMALISED_LABELS, CLASSIFIER = "normalised labels", "logistic regression"
-# Log likelihoods that agree to so many decimals are equal.
+# Numbers that agree to so many decimals are equal.
 DECIMALS = 6
 # The measures of a comparison; `compare` says what they are.
 MEASURES = (
+    "kl_to_label_posterior",
     "log_likelihood",
     "lead",
     "average_precision",
@@ -64,7 +73,8 @@ MEASURES = (
     "entropy",
     "seconds",
 )
-COLUMNS = ("candidate", *MEASURES, "standard_error", "rows", "all_rows", "chosen", "note")
+ERRORS = {"kl_to_label_posterior": "kl_error", "lead": "lead_error"}
+COLUMNS = ("candidate", *MEASURES, *ERRORS.values(), "rows", "all_rows", "chosen", "note")
 
 Degrees = Float[np.ndarray, "samples labels"]
 PerSample = Float[np.ndarray, " samples"]
@@ -82,6 +92,7 @@ def compare(
     seed: int = 0,
     rows: int | None = None,
     on_progress: ProgressCallback | None = None,
+    threshold: float = 0.5,
 ) -> pd.DataFrame:
     """Compare label enhancers by what a learner predicts after training on their distributions.
 
@@ -98,15 +109,17 @@ def compare(
         rows: a larger table is compared on a random sample of so many rows, and transductive
             enhancers are left out; None takes all rows.
         on_progress: called as the work advances.
+        threshold: T of the binarisation that the label posterior assumes.
 
     Returns:
-        One row for each candidate and each rival. Of held-out rows: log_likelihood (mean log degree
-        of the relevant labels of a row, mean over the rows), its lead over the normalised labels
-        with standard_error, average_precision, ranking_loss, coverage and one_error. Of recovered
-        rows: order (share of the pairs of a relevant and an irrelevant label in the right order),
-        entropy (mean; 1 is uniform) and seconds. rows counts the compared rows, all_rows those of
-        the table. chosen marks one candidate, and note says why a candidate failed or what it warns
-        of.
+        One row for each candidate and each rival. Of held-out rows: kl_to_label_posterior (mean KL
+        divergence of the predictions from the label posterior) with kl_error, the standard error
+        of its difference from the smallest; log_likelihood (mean log degree of the relevant labels
+        of a row, mean over the rows), its lead over the normalised labels with lead_error;
+        average_precision, ranking_loss, coverage and one_error. Of recovered rows: order (share of
+        the pairs of a relevant and an irrelevant label in the right order), entropy (mean; 1 is
+        uniform) and seconds. rows counts the compared rows, all_rows those of the table. chosen
+        marks one candidate, and note says why a candidate failed or what it warns of.
 
     Raises:
         ValueError: shapes or values are wrong.
@@ -127,23 +140,37 @@ def compare(
     shares = L / np.maximum(L.sum(axis=1, keepdims=True), 1)
     predicted = _predicted(X, [shares[training] for training, _ in splits], splits)
     baseline = log_likelihoods(predicted, L)
+    expected = _label_posterior(L, splits, threshold)
     rivals = [
-        {"candidate": NORMALISED_LABELS, "log_likelihood": np.nanmean(baseline)}
+        {
+            "candidate": NORMALISED_LABELS,
+            "kl_to_label_posterior": kl_divergence(expected, predicted).mean(),
+            "log_likelihood": np.nanmean(baseline),
+        }
         | _ranking(predicted, L),
         {"candidate": CLASSIFIER} | _ranking(_classified(X, L, splits), L),
     ]
-    results = []
+    results, divergences = [], {}
     for number, (name, enhancer) in enumerate(candidates.items()):
         if on_progress is not None:
             on_progress(number, len(candidates), name)
         if enhancer.inductive or len(X) == all_rows:
-            result = _result(enhancer, X, L, splits, baseline)
+            result, predicted = _result(enhancer, X, L, splits, baseline)
+            if predicted is not None:
+                divergences[number] = kl_divergence(expected, predicted)
         else:
             result = {
                 "note": "it recovers only the rows that it is fitted to, so a sample of "
                 f"{len(X)} rows does not show its result, or its memory, for all {all_rows}"
             }
         results.append({"candidate": name} | result)
+    if not divergences:
+        reasons = [f"{result['candidate']}: {result['note']}" for result in results]
+        raise NotApplicableError(f"no method can be compared here: {'; '.join(reasons)}")
+    smallest = min(divergences.values(), key=np.mean)
+    for number, own in divergences.items():
+        results[number]["kl_to_label_posterior"] = own.mean()
+        results[number]["kl_error"] = _standard_error(own - smallest, folds)
     table = pd.DataFrame([*results, *rivals], columns=COLUMNS)
     table["rows"], table["all_rows"] = len(X), all_rows
     table["note"] = table["note"].fillna("")
@@ -153,12 +180,10 @@ def compare(
 
 def _choice(table: pd.DataFrame) -> int:
     """The row of the chosen candidate; see the rule at the top of this module."""
-    candidates = table.dropna(subset="lead")
-    if candidates.empty:
-        reasons = [f"{row.candidate}: {row.note}" for row in table.itertuples() if row.note]
-        raise NotApplicableError(f"no method can be compared here: {'; '.join(reasons)}")
-    leading = candidates[candidates["lead"] > candidates["standard_error"]]
-    return (candidates if leading.empty else leading)["log_likelihood"].round(DECIMALS).idxmax()
+    compared = table.dropna(subset="kl_error")
+    excess = compared["kl_to_label_posterior"] - compared["kl_to_label_posterior"].min()
+    equal = compared[excess.round(DECIMALS) <= compared["kl_error"].round(DECIMALS)]
+    return equal["entropy"].round(DECIMALS).idxmax()
 
 
 def noted(table: pd.DataFrame) -> pd.DataFrame:
@@ -167,9 +192,8 @@ def noted(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def helps(table: pd.DataFrame) -> bool:
-    """Whether the lead of the chosen candidate of a comparison exceeds its standard error."""
-    chosen = table[table["chosen"]].iloc[0]
-    return bool(chosen["lead"] > chosen["standard_error"])
+    """Whether the lead of a candidate of a comparison exceeds its standard error."""
+    return bool((table["lead"] > table["lead_error"]).any())
 
 
 def log_likelihoods(degrees: Degrees, logical_labels: Binary) -> PerSample:
@@ -201,8 +225,11 @@ def _result(
     L: LogicalLabels,
     splits: Sequence[Split],
     baseline: PerSample,
-) -> dict[str, Any]:
-    """The measures of a candidate, or why it failed: the others are compared all the same."""
+) -> tuple[dict[str, Any], Degrees | None]:
+    """The measures of a candidate and the predictions from it, or a note of why it failed.
+
+    The other candidates are compared all the same.
+    """
     own_rows = [(training, training) for training, _ in splits]
     begun = perf_counter()
     with warnings.catch_warnings(record=True) as raised:
@@ -210,29 +237,47 @@ def _result(
         try:
             recovered = enhancer.recover_folds(X, L, own_rows).recovered
         except (NotApplicableError, DivergenceError) as error:
-            return {"note": str(error)}
+            return {"note": str(error)}, None
         except Exception as error:
             logger.exception("%s has failed", type(enhancer).__name__)
-            return {"note": f"{type(error).__name__}: {error}"}
+            return {"note": f"{type(error).__name__}: {error}"}, None
     seconds = perf_counter() - begun
     predicted = _predicted(X, recovered, splits)
     likelihoods = log_likelihoods(predicted, L)
     lead = (likelihoods - baseline)[np.isfinite(baseline)]
-    # Folds share training rows: the correction of Nadeau and Bengio, "Inference for the
-    # generalization error", Machine Learning 2003.
-    correction = np.sqrt(1 + len(splits) / (len(splits) - 1))
     D = np.concatenate(recovered)
     kept, pairs = pairs_in_order(D, np.concatenate([L[training] for training, _ in splits]))
-    return {
+    measures = {
         "log_likelihood": np.nanmean(likelihoods),
         "lead": lead.mean(),
-        "standard_error": correction * lead.std(ddof=1) / np.sqrt(len(lead)),
+        "lead_error": _standard_error(lead, len(splits)),
         **_ranking(predicted, L),
         "order": kept / pairs if pairs else np.nan,
         "entropy": entropies(D).mean(),
         "seconds": seconds,
         "note": "; ".join(dict.fromkeys(str(warning.message) for warning in raised)),
     }
+    return measures, predicted
+
+
+def _standard_error(differences: PerSample, folds: int) -> float:
+    """Standard error of the mean of paired differences of held-out rows.
+
+    Folds share training rows: the correction of Nadeau and Bengio, "Inference for the
+    generalization error", Machine Learning 2003.
+    """
+    correction = np.sqrt(1 + folds / (folds - 1))
+    return float(correction * differences.std(ddof=1) / np.sqrt(len(differences)))
+
+
+def _label_posterior(L: LogicalLabels, splits: Sequence[Split], threshold: float) -> Degrees:
+    """The expected distributions of held-out rows given their logical labels alone."""
+    expected = np.empty(L.shape)
+    for training, test in splits:
+        # It takes features, as every method does, and does not look at them.
+        posterior = LabelPosterior(threshold=threshold).fit(L[training], L[training])
+        expected[test] = posterior.transform(L[test], L[test])
+    return expected
 
 
 def _predicted(X: Features, recovered: Sequence[OfTraining], splits: Sequence[Split]) -> Degrees:

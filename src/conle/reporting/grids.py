@@ -251,7 +251,8 @@ def comparison_grid(comparison: pd.DataFrame, measures: Sequence[str] = selectio
             if pd.isna(value):
                 entries.append(Entry("–"))
                 continue
-            beside = f"± {row['standard_error']:.4f}" if name == "lead" else ""
+            error = row[selection.ERRORS[name]] if name in selection.ERRORS else np.nan
+            beside = "" if pd.isna(error) else f"± {error:.4f}"
             text = f"{value:.1f}" if name == "seconds" else f"{value:.4f}"
             entries.append(Entry(text, value, row["chosen"], beside))
         (rivals if row["candidate"] in selection.RIVALS else candidates).append(entries)
@@ -265,15 +266,24 @@ def choice_sentences(comparison: pd.DataFrame) -> list[str]:
         comparison: the result of `conle.core.selection.compare`.
     """
     chosen = comparison[comparison["chosen"]].iloc[0]
-    lead = f"{chosen['lead']:+.4f} ± {chosen['standard_error']:.4f}"
     rows, all_rows = int(chosen["rows"]), int(chosen["all_rows"])
     sample = "" if rows == all_rows else f", a random sample of {all_rows}"
+    teacher = comparison.loc[comparison["lead"].idxmax()]
+    lead = f"{teacher['lead']:+.4f} ± {teacher['lead_error']:.4f}"
+    why = (
+        "its KL to the label posterior is the smallest"
+        if chosen["kl_error"] == 0
+        else "of the candidates with the smallest KL to the label posterior, within its standard "
+        "error, it is nearest to uniform"
+    )
     return [
-        f"{chosen['candidate']} is chosen: its lead over the normalised labels is {lead}."
+        f"{chosen['candidate']} is chosen: {why}.",
+        f"To predict labels, {teacher['candidate']} is the best of them: its lead over the "
+        f"normalised labels is {lead}."
         if selection.helps(comparison)
         else "Label enhancement does not help on these data: no candidate leads the normalised "
-        "labels by more than its standard error. The distributions are those of the best "
-        f"candidate all the same, {chosen['candidate']} ({lead}).",
+        f"labels by more than its standard error. The largest lead is that of "
+        f"{teacher['candidate']}, {lead}.",
         f"The candidates were compared on {rows} rows{sample}.",
     ]
 

@@ -162,6 +162,7 @@ def compare_methods(
     folds: int,
     rows: int,
     seed: int,
+    threshold: float,
     degrees: int | None = None,
     *,
     cell: Cell,
@@ -175,6 +176,7 @@ def compare_methods(
         folds: number of folds.
         rows: the largest number of rows that are compared.
         seed: seed of the folds and of the sample of rows.
+        threshold: T of the binarisation.
         degrees: the largest number of rows times labels that are compared, but no fewer than
             FEWEST_COMPARED rows; None does not limit it.
         cell: its title is beside the progress bar.
@@ -201,7 +203,14 @@ def compare_methods(
     enhancers = {candidate.name: candidate.make_enhancer() for candidate in candidates}
     with failures_as_parameter_errors(), progress_bar(cell.title) as on_progress:
         return compare(
-            features, logical_labels.to_numpy(), enhancers, folds, seed, rows, on_progress
+            features,
+            logical_labels.to_numpy(),
+            enhancers,
+            folds,
+            seed,
+            rows,
+            on_progress,
+            threshold,
         )
 
 

@@ -70,6 +70,7 @@ def create_pipeline(options: EnhanceOptions, parameters: Mapping[str, Any]) -> P
                         "params:enhance.folds",
                         "params:enhance.rows",
                         "params:seed",
+                        "params:threshold",
                         "params:enhance.degrees",
                     ],
                     outputs="enhance.comparison",

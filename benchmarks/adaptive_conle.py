@@ -27,6 +27,10 @@ from conle.core.selection import compare
 from conle.methods.registry import make_enhancer
 
 FEATURES = 10
+WAYS = ("binarised", "own thresholds", "first labels")
+SPREADS = (0.15, 0.5, 1.5)
+LABELS = (3, 5, 8, 18)
+SAMPLES = 300
 DEFAULT = "double, agreement"
 CANDIDATES = {
     DEFAULT: ("conle", {}),
@@ -60,13 +64,12 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--labels", type=int, nargs="+", default=[3, 5, 8, 18])
-    parser.add_argument("--samples", type=int, nargs="+", default=[300])
+    parser.add_argument("--labels", type=int, nargs="+", default=LABELS)
+    parser.add_argument("--samples", type=int, nargs="+", default=[SAMPLES])
     arguments = parser.parse_args()
     # Some candidates never agree with any row, and say so.
     warnings.simplefilter("ignore", UserWarning)
-    ways = ("binarised", "own thresholds", "first labels")
-    grid = list(itertools.product(ways, (0.15, 0.5, 1.5), arguments.labels, arguments.samples))
+    grid = list(itertools.product(WAYS, SPREADS, arguments.labels, arguments.samples))
     rows = []
     for seed, (way, spread, labels, samples) in enumerate(track(grid)):
         X, D, L = simulate(labels, spread, samples, way, seed)

@@ -161,6 +161,8 @@ PARAMETERS = {
     "protocol=holdout": "protocol: Input should be 'cross_validation' or 'transductive'",
     "device=tpu": "device 'tpu' cannot be used on this machine",
     "conle=3": "must be a block of hyperparameters",
+    "conle_adaptive.reading=raw": "conle_adaptive has no block of its own: it sets reading and "
+    "stopping itself, and takes its other hyperparameters from the block conle",
     "conle.step=3": "conle has no hyperparameter 'step'; did you mean 'steps'?",
     "conle.learning_rate=0": "ConLE: learning_rate must be greater than 0, not 0",
     "conle.hidden=wide": "ConLE: hidden must be a valid integer, not 'wide'",

@@ -1,3 +1,4 @@
+import json
 import logging
 from decimal import Decimal
 from io import StringIO
@@ -210,6 +211,26 @@ def test_a_fitted_model_is_the_same_from_its_folder(table, tmp_path, caplog, met
         apply_model(loaded, features, labels[["sky", "sun"]])
     with pytest.raises(DataError, match="feature 'age' must be numbers"):
         apply_model(loaded, features.assign(age="old"), labels)
+
+
+@pytest.mark.filterwarnings("ignore:ConLE. in 1 of 1 folds no recovered training row")
+def test_the_reading_that_adaptive_conle_keeps_is_named(table, tmp_path, caplog):
+    features, labels = table
+    encoded, encoder = encode_features(features)
+    dataset = FittedModelDataset(str(tmp_path / "model"))
+    for method in ("conle", "conle_adaptive"):
+        with caplog.at_level(logging.INFO):
+            _, model = fit_and_enhance(
+                encoded, encoder, labels, cell=cell_of(method, SHORT["conle"])
+            )
+        dataset.save(model)
+        written = json.loads((tmp_path / "model" / "model.json").read_text())
+        assert written.get("kept_reading") == model.kept_reading
+        assert model.kept_reading == dataset.load().kept_reading
+    assert model.kept_reading in ("double", "softmax", "raw")
+    assert [message for message in caplog.messages if "reading" in message] == [
+        f"conle_adaptive keeps the reading {model.kept_reading}"
+    ]
 
 
 def test_a_model_may_be_written_again(table, tmp_path):

@@ -427,3 +427,6 @@ def test_the_comparison_fits_into_80_columns():
     assert "posterior_pca threshold_model=false cannot be compared: not these labels" in (
         " ".join(text.split())
     )
+    # The text is without bold letters, as in a file.
+    assert "Compared methods; → marks the chosen one" in text
+    assert [line.split()[1] for line in text.splitlines() if line.startswith(" →")] == ["lp"]

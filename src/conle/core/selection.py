@@ -155,15 +155,23 @@ def _choice(table: pd.DataFrame) -> int:
     """The row of the chosen candidate; see the rule at the top of this module."""
     candidates = table.dropna(subset="lead")
     if candidates.empty:
-        reasons = [f"{row.candidate}: {row.note}" for row in table.itertuples() if row.note]
+        reasons = [f"{row.candidate}: {row.note}" for row in noted(table).itertuples()]
         raise NotApplicableError(f"no method can be compared here: {'; '.join(reasons)}")
     leading = candidates[candidates["lead"] > candidates["standard_error"]]
     return (candidates if leading.empty else leading)["log_likelihood"].round(DECIMALS).idxmax()
 
 
 def noted(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a comparison that have a note; a file has missing values for empty notes."""
-    return table[table["note"].notna() & (table["note"] != "")]
+    """Each note of a comparison once, with the candidates that have it.
+
+    Args:
+        table: the result of `compare`; from a file, empty notes are missing values.
+
+    Returns:
+        Columns note and candidate (names joined by commas).
+    """
+    own = table[table["note"].notna() & (table["note"] != "")]
+    return own.groupby("note", sort=False)["candidate"].agg(", ".join).reset_index()
 
 
 def helps(table: pd.DataFrame) -> bool:

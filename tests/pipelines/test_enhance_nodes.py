@@ -414,6 +414,10 @@ def test_the_page_says_what_was_chosen_and_why():
     assert "Label enhancement does not help on these data" in page
     assert "those of the best candidate all the same, lp (+0.0500 ± 0.1000)" in page
     assert "on 60 rows." in page
+    # On paper, wide tables do not scroll.
+    on_screen, on_paper = page.partition("</style>")[0].split("@media print")
+    assert "display: block; overflow-x: auto;" in on_screen
+    assert "display: table; overflow: visible;" in on_paper
 
 
 def test_the_comparison_fits_into_80_columns():

@@ -216,8 +216,16 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     @property
     def kept_reading_(self) -> str | None:
         """The reading that the fit has kept; None unless `reading` is "auto"."""
-        kept = kept_readings(self.weights_)
-        return kept[0] if kept else None
+        return self.kept_readings(self.weights_)[0] if "reading" in self.weights_ else None
+
+    @staticmethod
+    def kept_readings(weights: Mapping[str, np.ndarray]) -> list[str]:
+        """The reading that each fold has kept, if the reading is "auto".
+
+        Args:
+            weights: as in `FoldRecovery.weights`.
+        """
+        return [READINGS[number] for number in weights["reading"].ravel()]
 
     def _with(self, reading: str) -> "ConLE":
         return clone(self).set_params(reading=reading)
@@ -317,15 +325,6 @@ def _report_part(on_progress: ProgressCallback, part: int, done: int, whole: int
     """Report the progress of one reading as a part of that of all."""
     done, whole = part * whole + done, len(READINGS) * whole
     on_progress(done, whole, f"{done} of {whole} steps")
-
-
-def kept_readings(weights: Mapping[str, np.ndarray]) -> list[str]:
-    """The reading that each fold has kept; empty unless the reading is "auto".
-
-    Args:
-        weights: learned arrays by name, their first axis over the folds.
-    """
-    return [READINGS[number] for number in weights.get("reading", np.empty(0, int)).ravel()]
 
 
 def _nearest_to_label_posterior(recoveries: Mapping[int, FoldRecovery]) -> FoldRecovery:

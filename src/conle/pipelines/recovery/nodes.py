@@ -79,19 +79,12 @@ def recover(
     recovered[list(logical_labels.columns)] = np.concatenate(rows)
     if not METHODS[cell.method].trained:
         return recovered, cost
-    _log_readings(cell, recovery)
-    fitted = [ALL_ROWS] if protocol == "transductive" else folds_of(folds)
-    return recovered, cost, recovery.weights, curves_table(recovery, fitted)
-
-
-def _log_readings(cell: Cell, recovery: FoldRecovery) -> None:
-    # torch takes seconds to load.
-    from conle.methods.conle import kept_readings
-
-    counts = Counter(kept_readings(recovery.weights)).most_common()
-    if counts:
+    if "reading" in recovery.weights:
+        counts = Counter(enhancer.kept_readings(recovery.weights)).most_common()
         shown = ", ".join(f"{reading} {count}" for reading, count in counts)
         logger.info("%s: kept readings by number of folds: %s", cell.title, shown)
+    fitted = [ALL_ROWS] if protocol == "transductive" else folds_of(folds)
+    return recovered, cost, recovery.weights, curves_table(recovery, fitted)
 
 
 def _recover_tests(

@@ -161,6 +161,8 @@ PARAMETERS = {
     "protocol=holdout": "protocol: Input should be 'cross_validation' or 'transductive'",
     "device=tpu": "device 'tpu' cannot be used on this machine",
     "conle=3": "must be a block of hyperparameters",
+    "conle_adaptive.reading=raw": "conle_adaptive has no block of its own: it sets reading and "
+    "stopping itself, and takes its other hyperparameters from the block conle",
     "conle.step=3": "conle has no hyperparameter 'step'; did you mean 'steps'?",
     "conle.learning_rate=0": "ConLE: learning_rate must be greater than 0, not 0",
     "conle.hidden=wide": "ConLE: hidden must be a valid integer, not 'wide'",
@@ -182,6 +184,7 @@ OWN_DATA = {
     "input=cut.parquet,labels_last=1": "cannot be read as .parquet",
     "input=my.csv,labels_last=3": "labels must be 0 or 1, but column 'b'",
     "input=my.csv,labels_last=2,method=conl": "no method 'conl'; did you mean 'conle'?",
+    "input=names.csv,labels_last=2,method=lp": "feature 'a' is text with 60 different values",
     "input=my.csv,labels_last=2,model=nowhere": "nowhere is missing",
     "input=my.csv,labels_last=2,model=empty": "empty is no fitted model: it has no model.json",
     "input=my.csv,labels_last=2,conle.steps=0": "steps",
@@ -224,6 +227,8 @@ def mistaken(tmp_path_factory, commands):
     )
     (project.folder / "twice.csv").write_text("a,a,l_1,l_2\n1,2,0,1\n2,3,1,0\n")
     (project.folder / "huge.csv").write_text("a,l_1,l_2\n1,0,1\n1e200,1,0\n")
+    rows = "".join(f"name{number},{number % 2},1\n" for number in range(60))
+    (project.folder / "names.csv").write_text("a,l_1,l_2\n" + rows)
     (project.folder / "cut.parquet").write_bytes(b"PAR1\0\0")
     (project.folder / "empty").mkdir()
     return project
@@ -240,6 +245,8 @@ def test_a_mistake_ends_in_one_message_and_leaves_nothing_behind(mistaken, name)
     assert message in outcome.stderr
     assert len(re.findall("^Error: ", outcome.stderr, re.MULTILINE)) == 1
     assert "Traceback" not in outcome.stdout + outcome.stderr
+    # Kedro's advice would hide the message.
+    assert not re.search("No nodes ran|have not run", outcome.stderr)
     # The run is recorded; a table that can be read is kept, whatever is wrong with the model.
     data = mistaken.folder / "data"
     kept = {"01_raw", "02_intermediate", "03_primary", "08_reporting"}

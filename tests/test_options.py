@@ -131,3 +131,10 @@ def test_candidates_of_a_comparison():
 def test_a_missing_parameter():
     with pytest.raises(ParameterError, match=r"seed: Field required$"):
         RunOptions.from_parameters({k: v for k, v in PARAMETERS.items() if k != "seed"})
+
+
+def test_a_candidate_cannot_set_what_defines_its_method():
+    candidate = {"method": "conle_adaptive", "reading": "raw", "steps": 9}
+    enhance = PARAMETERS["enhance"] | {"candidates": [candidate]}
+    with pytest.raises(ParameterError, match="conle_adaptive sets reading itself"):
+        RunOptions.from_parameters(PARAMETERS | {"enhance": enhance})

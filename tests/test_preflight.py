@@ -23,6 +23,7 @@ from conle.cells import bind
 from conle.data.atomic import JSONDataset
 from conle.data.optional import OptionalJSONDataset
 from conle.errors import ParameterError, RawFileError
+from conle.methods.registry import METHODS
 from conle.pipelines.recovery.pipeline import recovery_node
 from conle.preflight import (
     Preflight,
@@ -35,12 +36,12 @@ from conle.preflight import (
 )
 
 
-def check(tmp_path, pipeline=None, catalog=None, artifacts="data", runner="", **options):
-    """Run the checks of the nodes and files of a run."""
+def check(tmp_path, pipeline=None, catalog=None, artifacts="data", runner="", given=(), **options):
+    """Run the checks of the nodes and files of a run; `given` are parameters of the command."""
     hook = Preflight()
     hook._parameters = parameters_with(**options)
     hook._artifacts = artifacts if "://" in artifacts else str(tmp_path / artifacts)
-    run_params = {"project_path": str(tmp_path), "runner": runner}
+    run_params = {"project_path": str(tmp_path), "runner": runner, "runtime_params": dict(given)}
     hook.before_pipeline_run(run_params, pipeline or Pipeline([]), catalog or DataCatalog({}))
 
 
@@ -83,6 +84,36 @@ def test_hyperparameters_of_candidates_are_checked_before_any_work(tmp_path):
     )
     with pytest.raises(ParameterError, match=r"ConLE: reading must be 'raw', .* or 'auto'"):
         check(tmp_path, Pipeline([Node(bound, None, "out")]))
+
+
+@pytest.mark.parametrize(
+    ("methods", "warnings"),
+    [
+        (["conle_adaptive"], ["conle_adaptive sets reading=auto"]),
+        (["conle_adaptive", "conle"], []),
+        (["uniform"], []),
+    ],
+)
+def test_a_hyperparameter_that_no_method_of_the_run_takes(tmp_path, caplog, methods, warnings):
+    given = {"conle": {"reading": "raw", "steps": 30}, "repeats": 2}
+    nodes = [
+        Node(bind(lambda cell: None, cell=cell_of(name, given.get(block))), None, name)
+        for name in methods
+        for block in [METHODS[name].parameters]
+    ]
+    check(tmp_path, Pipeline(nodes), given=given)
+    start = "conle.reading=raw has no effect in this run: "
+    assert caplog.messages == [start + warning for warning in warnings]
+
+
+def test_a_hyperparameter_that_every_candidate_sets(tmp_path, caplog):
+    candidates = tuple(cell_of("conle", {"reading": own}) for own in ("double", "softmax"))
+    bound = bind(lambda cell, candidates: None, cell=candidates[0], candidates=candidates)
+    check(tmp_path, Pipeline([Node(bound, None, "out")]), given={"conle": {"reading": "raw"}})
+    assert caplog.messages == [
+        "conle.reading=raw has no effect in this run: conle sets reading=double, conle sets "
+        "reading=softmax"
+    ]
 
 
 @pytest.mark.parametrize("name", ["convergence", "predictive"])

@@ -1,10 +1,12 @@
 import threading
+import warnings
 from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
 from cells_for_tests import cell_of
+from rich.console import Console
 from short_training import SHORT
 
 from conle import GLLE, ConLE, PosteriorPCA
@@ -60,6 +62,20 @@ def test_no_bar_without_a_terminal(samples, capsys, monkeypatch):
     with progress_bar("a fit"):
         ConLE(steps=20, device="cpu").fit(*samples)
     assert capsys.readouterr().err == ""
+
+
+def test_a_notebook_without_ipywidgets_shows_nothing(samples, capsys, monkeypatch):
+    """rich would warn there instead of showing a bar."""
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setattr("builtins.get_ipython", lambda: shell, raising=False)
+    monkeypatch.setattr("conle.progress.find_spec", lambda name: None)
+    monkeypatch.setattr("conle.progress.Timer", ShortTimer)
+    assert Console().is_jupyter
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with progress_bar("a fit"):
+            ConLE(steps=20, stopping="fixed", device="cpu").fit(*samples)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_no_bar_of_short_work(samples, capsys, monkeypatch):

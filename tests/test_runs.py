@@ -189,8 +189,8 @@ def test_an_empty_catalog(toy):
     report = toy.run("report", **EVERYTHING)
     assert report.returncode == 0, report.stderr
     assert (
-        "Not in the report, no run has recovered them: Toy: conle, conle_adaptive, "
-        "conle_posterior, posterior_pca" in report.stderr
+        "Not in the report, no run of this protocol has recovered them: Toy: conle, "
+        "conle_adaptive, conle_posterior, posterior_pca" in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
     assert "19 methods of a dataset are missing" in page
@@ -228,8 +228,8 @@ def test_report_of_everything(everything):
     project, run = everything
     assert "report/report.html" in run.stdout
     assert (
-        "no run has recovered them: Toy: conle_adaptive, conle_posterior, posterior_pca"
-        in run.stderr
+        "no run of this protocol has recovered them: Toy: conle_adaptive, conle_posterior, "
+        "posterior_pca" in run.stderr
     )
     folder = project.newest("08_reporting/report/exhibits")
     made = {path.name for path in folder.iterdir()} - {"contents.json"}

@@ -24,6 +24,7 @@ from conle.cells import bind
 from conle.cli import plain_error
 from conle.core.measures import MEASURES
 from conle.data.atomic import JSONDataset, ParquetDataset
+from conle.data.models import FittedModel
 from conle.errors import ParameterError
 from conle.messages import run_title
 from conle.methods.registry import TITLES, make_enhancer
@@ -176,7 +177,7 @@ def test_a_run_of_enhance_has_the_method_and_hyperparameters_in_effect(client, p
     node, tracking = Node(lambda: None, None, "enhance.model"), ExperimentTracking()
     tracking.before_node_run(node, DataCatalog({"enhance.model": JSONDataset(filepath="x")}))
     # The node has chosen the method.
-    model = SimpleNamespace(method="conle_h", enhancer=enhancer)
+    model = FittedModel("conle_h", enhancer, None, [])
     tracking.after_dataset_saved("enhance.model", model, node)
     logged = client.get_run(parent).data.params
     expected = {"method": "conle_h", **enhancer.get_params()}
@@ -185,14 +186,15 @@ def test_a_run_of_enhance_has_the_method_and_hyperparameters_in_effect(client, p
     assert logged["enhance.use_contrastive_loss"] == "False"
 
 
-def test_a_run_that_applies_a_model_has_its_method_and_hyperparameters(client, parent):
-    enhancer = make_enhancer("label_posterior", {"draws": 50}, seed=3)
-    model = SimpleNamespace(method="label_posterior", enhancer=enhancer)
+def test_a_run_that_applies_a_model_has_its_method_and_hyperparameters(client, parent, samples):
+    enhancer = make_enhancer("conle_adaptive", {"steps": 10}, seed=3).fit(*samples)
+    model = FittedModel("conle_adaptive", enhancer, None, [])
     ExperimentTracking().after_dataset_loaded("enhance.fitted_model", model)
     ExperimentTracking().after_dataset_loaded("enhance.input", None)
     logged = client.get_run(parent).data.params
-    assert logged["enhance.method"] == "label_posterior"
-    assert (logged["enhance.draws"], logged["enhance.seed"]) == ("50", "3")
+    assert (logged["enhance.method"], logged["enhance.reading"]) == ("conle_adaptive", "auto")
+    assert (logged["enhance.steps"], logged["enhance.seed"]) == ("10", "3")
+    assert logged["enhance.kept_reading"] == enhancer.kept_reading_
 
 
 def test_a_cell_whose_cost_was_saved_and_not_logged(client, parent, hook):

@@ -163,7 +163,9 @@ def _candidate(given: Any) -> dict[str, Any]:
     candidate = dict(given) if isinstance(given, Mapping) else {"method": given}
     if not isinstance(candidate.get("method"), str):
         raise ValueError("the name of a method is expected, or a mapping that has it as `method`")
-    _known_method(candidate["method"])
+    method = _known_method(candidate["method"])
+    if fixed := sorted(METHODS[method].fixed.keys() & candidate.keys()):
+        raise ValueError(f"{method} sets {' and '.join(fixed)} itself")
     return candidate
 
 

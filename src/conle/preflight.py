@@ -1,13 +1,14 @@
 """Hook: checks what a run needs before any work, and prepares the tracking database."""
 
+import logging
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from kedro.config import MissingConfigException, OmegaConfigLoader
@@ -34,6 +35,11 @@ from conle.options import (
 )
 from conle.run import LAYER, OUTCOME, RECORDED, RUN, has_cell, recorded_runs, runs_table
 from conle.versions import parameters_and_artifacts
+
+if TYPE_CHECKING:
+    from conle.cells import Cell
+
+logger = logging.getLogger(__name__)
 
 # Catalog entries that come with the project.
 PUBLISHED_FILES = (
@@ -116,10 +122,15 @@ class Preflight:
             )
         refuse_taken(pipeline, catalog, self._artifacts)
         self._refuse_repeats(pipeline)
-        for node in pipeline.nodes:
-            if has_cell(node):
-                for cell in (node.func.cell, *node.func.keywords.get("candidates", ())):
-                    cell.make_enhancer()
+        cells = [
+            cell
+            for node in pipeline.nodes
+            if has_cell(node)
+            for cell in (node.func.keywords.get("candidates") or [node.func.cell])
+        ]
+        for cell in cells:
+            cell.make_enhancer()
+        warn_without_effect(cells, run_params["runtime_params"])
         project = Path(run_params["project_path"])
         self._refuse_missing(pipeline, catalog, project)
         folders = {project / "data"}
@@ -253,6 +264,23 @@ def refuse_unread(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> N
             )
 
 
+def warn_without_effect(cells: Sequence["Cell"], given: Mapping[str, Any]) -> None:
+    """Warn of a hyperparameter on the command line that every method of the run sets itself.
+
+    Args:
+        cells: the cells of the run.
+        given: the parameters on the command line.
+    """
+    for name, block in given.items():
+        own = [cell for cell in cells if cell.block_name == name]
+        for key, value in block.items() if own else ():
+            if all(cell.block[key] != value for cell in own):
+                taken = dict.fromkeys(f"{cell.method} sets {key}={cell.block[key]}" for cell in own)
+                logger.warning(
+                    "%s.%s=%s has no effect in this run: %s", name, key, value, ", ".join(taken)
+                )
+
+
 def refuse_unknown(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> None:
     """Refuse a misspelt parameter, which would change nothing.
 
@@ -276,6 +304,12 @@ def refuse_unknown(loader: OmegaConfigLoader, parameters: Mapping[str, Any]) -> 
         *(method.parameters for method in METHODS.values()),
     }
     for name in parameters:
+        if name not in configured and name in METHODS:
+            method = METHODS[name]
+            raise ParameterError(
+                f"{name} has no block of its own: it sets {' and '.join(method.fixed)} itself, and "
+                f"takes its other hyperparameters from the block {method.parameters}"
+            )
         if name not in configured:
             raise ParameterError(f"there is no parameter {name!r}{suggestion(name, configured)}")
         if name not in own and get_close_matches(name, own, n=1, cutoff=0.8):

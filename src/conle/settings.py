@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -64,10 +65,12 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "3")
 # A run needs no network and reports to nobody; .telemetry says so for Kedro.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
-# Kedro's advice at the start of a run has a level and a logger in common with its progress.
+# Kedro's advice has a logger in common with its progress. That at the start is not needed; that
+# after a failure stands before the project's message, and a run is resumed by --resume.
+_ADVICE = re.compile("Using synchronous mode|No nodes ran|There are .* nodes that have not run")
 for _name in ("sequential_runner", "parallel_runner"):
     logging.getLogger(f"kedro.runner.{_name}").addFilter(
-        lambda record: not record.getMessage().startswith("Using synchronous mode")
+        lambda record: not _ADVICE.match(record.getMessage())
     )
 
 # Kedro warns about inputs from several namespaces, which the results table needs.

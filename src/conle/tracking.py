@@ -33,6 +33,7 @@ from conle.tracking_view import page_of, view_tag
 
 if TYPE_CHECKING:
     from conle.cells import Cell
+    from conle.data.models import FittedModel
 
 logger = logging.getLogger(__name__)
 
@@ -120,13 +121,13 @@ class ExperimentTracking:
     def after_dataset_loaded(self, dataset_name: str, data: Any) -> None:
         """Log the method and the hyperparameters of a model that is applied."""
         if dataset_name == "enhance.fitted_model" and parent_id() is not None:
-            log_enhancer(data.method, data.enhancer.get_params())
+            log_model_parameters(data)
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str, data: Any, node: Node) -> None:
         """Log what a node has saved, as the entry's metadata asks; of a model, its method."""
         if dataset_name == "enhance.model" and parent_id() is not None:
-            log_enhancer(data.method, data.enhancer.get_params())
+            log_model_parameters(data)
         metadata = getattr(self._catalog.get(dataset_name), "metadata", None) or {}
         wanted = metadata.get("mlflow")
         if wanted is None or parent_id() is None:
@@ -443,11 +444,13 @@ def log_inputs(client: Any, run_id: str, inputs: list) -> None:
         client.log_inputs(run_id, inputs)
 
 
-def log_enhancer(method: str, hyperparameters: Mapping[str, Any]) -> None:
+def log_model_parameters(model: "FittedModel") -> None:
     """Log the method of `--pipeline=enhance` and all its hyperparameters, as they take effect."""
     from mlflow.entities import Param
 
-    values = {"method": method, **hyperparameters}
+    values = {"method": model.method, **model.enhancer.get_params()}
+    if model.kept_reading is not None:
+        values["kept_reading"] = model.kept_reading
     params = [Param(f"enhance.{name}", str(value)) for name, value in values.items()]
     mlflow_client().log_batch(parent_id(), params=params)
 

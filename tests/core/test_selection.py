@@ -144,13 +144,19 @@ def test_the_threshold_of_the_label_posterior():
     assert half["kl_to_label_posterior"][0] != less["kl_to_label_posterior"][0]
 
 
-@pytest.mark.parametrize("notes", [["", "why", ""], ["", "", ""]])
-def test_a_comparison_in_a_file_has_the_same_notes(tmp_path, notes):
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        (["", "why", ""], [["why", "b"]]),
+        (["", "", ""], []),
+        (["why", "how", "why"], [["why", "a, c"], ["how", "b"]]),
+    ],
+)
+def test_each_note_is_there_once_also_of_a_comparison_in_a_file(tmp_path, notes, expected):
     table = pd.DataFrame({"candidate": ["a", "b", "c"], "note": notes})
     table.to_csv(tmp_path / "table.csv", index=False)
-    expected = [name for name, note in zip("abc", notes, strict=True) if note]
-    assert noted(table)["candidate"].tolist() == expected
-    assert noted(pd.read_csv(tmp_path / "table.csv"))["candidate"].tolist() == expected
+    for own in (table, pd.read_csv(tmp_path / "table.csv")):
+        assert noted(own)[["note", "candidate"]].to_numpy().tolist() == expected
 
 
 def test_of_equal_candidates_the_first_is_chosen():

@@ -257,6 +257,38 @@ def test_each_fold_keeps_its_own_reading():
     assert reports[-1] == (360, 360, "360 of 360 steps")
 
 
+def test_a_reading_that_diverges_is_left_out(samples):
+    """Without a softmax, the output and the loss are unbounded."""
+    settings = {"stopping": "label_posterior", "reduction": "sum", "learning_rate": 5.0}
+    settings |= {"steps": 20, "device": "cpu"}
+    with pytest.raises(DivergenceError):
+        ConLE(reading="raw", **settings).fit(*samples)
+    with pytest.warns(UserWarning, match="^ConLE: the reading raw is left out: ConLE diverged: "):
+        adaptive = ConLE(reading="auto", **settings).fit(*samples)
+    divergences = {}
+    for reading in ("double", "softmax"):
+        alone = ConLE(reading=reading, **settings).fit(*samples)
+        divergences[reading] = alone.curves_["kl_to_label_posterior"][1].min()
+        if reading == adaptive.kept_reading_:
+            np.testing.assert_array_equal(adaptive.transform(*samples), alone.transform(*samples))
+    assert adaptive.kept_reading_ == min(divergences, key=divergences.get)
+
+
+def test_all_readings_that_diverge_are_an_error(samples):
+    settings = {"stopping": "label_posterior", "learning_rate": 1e30, "steps": 20, "device": "cpu"}
+    with pytest.raises(DivergenceError, match=r"^ConLE diverged: .*no reading trains without"):
+        ConLE(reading="auto", **settings).fit(*samples)
+
+
+def test_the_kept_reading_is_an_attribute_of_the_adaptive_method_alone(samples):
+    settings = {"stopping": "label_posterior", "steps": 10, "device": "cpu"}
+    adaptive = ConLE(reading="auto", **settings)
+    assert not hasattr(adaptive, "kept_reading_")
+    adaptive.fit(*samples)
+    assert adaptive.kept_reading_ == READINGS[adaptive.weights_["reading"].item()]
+    assert ConLE(reading="raw", **settings).fit(*samples).kept_reading_ is None
+
+
 def test_relevant_labels_end_above_irrelevant_ones(samples):
     features, logical_labels = samples
     recovered = ConLE(steps=200, device="cpu").fit_transform(features, logical_labels)

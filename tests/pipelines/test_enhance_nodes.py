@@ -1,3 +1,4 @@
+import json
 import logging
 from decimal import Decimal
 from io import StringIO
@@ -212,6 +213,26 @@ def test_a_fitted_model_is_the_same_from_its_folder(table, tmp_path, caplog, met
         apply_model(loaded, features.assign(age="old"), labels)
 
 
+@pytest.mark.filterwarnings("ignore:ConLE. in 1 of 1 folds no recovered training row")
+def test_the_reading_that_adaptive_conle_keeps_is_named(table, tmp_path, caplog):
+    features, labels = table
+    encoded, encoder = encode_features(features)
+    dataset = FittedModelDataset(str(tmp_path / "model"))
+    for method in ("conle", "conle_adaptive"):
+        with caplog.at_level(logging.INFO):
+            _, model = fit_and_enhance(
+                encoded, encoder, labels, cell=cell_of(method, SHORT["conle"])
+            )
+        dataset.save(model)
+        written = json.loads((tmp_path / "model" / "model.json").read_text())
+        assert written.get("kept_reading") == model.kept_reading
+        assert model.kept_reading == dataset.load().kept_reading
+    assert model.kept_reading in ("double", "softmax", "raw")
+    assert [message for message in caplog.messages if "reading" in message] == [
+        f"conle_adaptive keeps the reading {model.kept_reading}"
+    ]
+
+
 def test_a_model_may_be_written_again(table, tmp_path):
     features, labels = table
     encoded, encoder = encode_features(features)
@@ -400,6 +421,10 @@ def test_the_page_says_what_was_chosen_and_why():
     assert "Label enhancement does not help on these data" in page
     assert "The largest lead is that of lp, +0.0500 ± 0.1000." in page
     assert "on 60 rows." in page
+    # On paper, wide tables do not scroll.
+    on_screen, on_paper = page.partition("</style>")[0].split("@media print")
+    assert "display: block; overflow-x: auto;" in on_screen
+    assert "display: table; overflow: visible;" in on_paper
 
 
 def test_the_comparison_fits_into_80_columns():
@@ -413,3 +438,6 @@ def test_the_comparison_fits_into_80_columns():
     assert "posterior_pca threshold_model=false cannot be compared: not these labels" in (
         " ".join(text.split())
     )
+    # The text is without bold letters, as in a file.
+    assert "Compared methods; → marks the chosen one" in text
+    assert [line.split()[1] for line in text.splitlines() if line.startswith(" →")] == ["lp"]

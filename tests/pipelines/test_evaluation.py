@@ -97,7 +97,7 @@ def test_cells_without_scores_are_missing_for_a_reason():
         ["Toy", "conle", "failed: too wide"],
         ["Toy", "lp", "failed: the log says why"],
         ["Toy", "km", "failed: the log says why"],
-        ["Toy", "fcm", "no run has recovered them"],
+        ["Toy", "fcm", "no run of this protocol has recovered them"],
     ]
 
 
@@ -105,7 +105,9 @@ def test_results_without_a_cell_say_so(caplog):
     scores = score_folds(TRUE, LOGICAL, RECOVERED, dataset="Toy", method="uniform")
     results, _ = collected(scores, None)
     assert set(results["method"]) == {"uniform"}
-    assert "Not in the results, no run has recovered them: Toy: conle" in caplog.text
+    assert (
+        "Not in the results, no run of this protocol has recovered them: Toy: conle" in caplog.text
+    )
 
 
 def test_nothing_recovered_is_an_error():

@@ -1,3 +1,4 @@
+import logging
 import re
 import time
 
@@ -9,6 +10,7 @@ from cells_for_tests import cell_of, parameters_with
 from conle.cells import make_cell
 from conle.core.folds import make_folds
 from conle.cost import measured_cost
+from conle.methods.conle import READINGS
 from conle.methods.registry import (
     ABLATIONS,
     FLOORS,
@@ -79,6 +81,17 @@ def test_weights_and_curves_of_every_fold_are_kept(tables):
     assert agreement["value"].between(0, 1).all()
     folds = tables[2][["repeat", "fold"]].drop_duplicates()
     assert loss[["repeat", "fold"]].drop_duplicates().to_numpy().tolist() == folds.values.tolist()
+
+
+def test_the_log_says_which_readings_the_folds_keep(tables, caplog):
+    with caplog.at_level(logging.INFO):
+        _, _, weights, _ = run(tables, SHORT, "cross_validation", "conle_adaptive")
+        run(tables, SHORT, "cross_validation", "conle")
+    kept = pd.Series([READINGS[number] for number in weights["reading"].ravel()])
+    shown = ", ".join(f"{reading} {count}" for reading, count in kept.value_counts().items())
+    (line,) = [message for message in caplog.messages if "readings" in message]
+    assert line == f"Toy conle_adaptive: kept readings by number of folds: {shown}"
+    assert kept.value_counts().sum() == 8
 
 
 def test_cost_of_the_work():

@@ -66,29 +66,43 @@ def test_what_is_missing_is_said_and_the_rest_is_used(caplog):
     results, missing = collect(scored, {("B", "glle"): {"failure": "too wide"}})
     assert len(results) == 10 * 4
     assert missing.to_numpy().tolist() == [
-        ["SJAFFE", "lp", "no run has recovered them"],
+        ["SJAFFE", "lp", "no run of this protocol has recovered them"],
         ["B", "glle", "failed: too wide"],
     ]
     assert (
-        "Not in the report, no run has recovered them: SJAFFE: conle_adaptive, conle_posterior"
-        in caplog.text
+        "Not in the report, no run of this protocol has recovered them: SJAFFE: conle_adaptive, "
+        "conle_posterior" in caplog.text
     )
 
 
+def runs_of(*methods):
+    """The table of runs of another protocol, a run for each method and the uniform distribution."""
+    protocol = {"protocol": "transductive", "repeats": 2, "folds": 5, "seed": 3, "threshold": 0.5}
+    shared = {"pipelines": ["conle"], "datasets": ["SJAFFE"], "parameters": protocol}
+    return runs_table(
+        [
+            RecordedRun("v1", shared | {"methods": [method, "uniform"]}, {"failed": {}})
+            for method in methods
+        ]
+    )
+
+
+def test_runs_of_another_protocol_that_have_what_is_missing_are_listed(caplog):
+    """The report has ConLE and the uniform distribution, but not LP."""
+    found = {f"SJAFFE.{own}.scores": scores("SJAFFE", own, 0.1) for own in ("conle", "uniform")}
+    left = recorded(("SJAFFE",), found)
+    collect_available(runs_of("conle", "lp"), left, datasets=("SJAFFE",))
+    listed = caplog.messages[-1]
+    assert listed.startswith("Other runs have some of them; their parameters or data differ")
+    assert "conle on SJAFFE (lp, uniform): transductive, 2 x 5 folds, seed 3" in listed
+    assert "(conle, uniform)" not in listed
+    caplog.clear()
+    collect_available(runs_of("conle"), left, datasets=("SJAFFE",))
+    assert len(caplog.messages) == 1
+
+
 def test_without_any_run_of_the_protocol_the_runs_are_listed(caplog):
-    record = {
-        "pipelines": ["conle"],
-        "datasets": ["SJAFFE"],
-        "methods": ["conle", "uniform"],
-        "parameters": {
-            "protocol": "transductive",
-            "repeats": 2,
-            "folds": 5,
-            "seed": 3,
-            "threshold": 0.5,
-        },
-    }
-    runs = runs_table([RecordedRun("v1", record, {"failed": {}})])
+    runs = runs_of("conle")
     results, _ = collect_available(runs, recorded(("SJAFFE",), {}), datasets=("SJAFFE",))
     assert results.empty
     assert "conle on SJAFFE (conle, uniform): transductive, 2 x 5 folds, seed 3" in caplog.text

@@ -146,6 +146,15 @@ def test_page_is_sound_and_needs_nothing_but_itself(datasets):
     assert pictures == len(FIGURES) - (1 if datasets else 2)
 
 
+def test_no_table_is_cut_on_paper():
+    """On a screen, wide tables scroll."""
+    page = render_page(**inputs(["SJAFFE"]))
+    on_screen, on_paper = page.partition("</style>")[0].split("@media print")
+    assert ".wide { overflow-x: auto;" in on_screen
+    assert ".wide { overflow: visible; }" in on_paper
+    assert "td[data-value] { padding: .1rem .2rem; white-space: normal; overflow-wrap" in on_paper
+
+
 def test_page_says_what_a_reader_needs():
     source = render_page(**inputs(["SJAFFE"]))
     text = " ".join(" ".join(Page(source).texts).split())

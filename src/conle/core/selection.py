@@ -165,7 +165,8 @@ def compare(
             }
         results.append({"candidate": name} | result)
     if not divergences:
-        reasons = [f"{result['candidate']}: {result['note']}" for result in results]
+        notes = noted(pd.DataFrame(results, columns=["candidate", "note"]))
+        reasons = [f"{row.candidate}: {row.note}" for row in notes.itertuples()]
         raise NotApplicableError(f"no method can be compared here: {'; '.join(reasons)}")
     smallest = min(divergences.values(), key=np.mean)
     for number, own in divergences.items():
@@ -187,8 +188,16 @@ def _choice(table: pd.DataFrame) -> int:
 
 
 def noted(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a comparison that have a note; a file has missing values for empty notes."""
-    return table[table["note"].notna() & (table["note"] != "")]
+    """Each note of a comparison once, with the candidates that have it.
+
+    Args:
+        table: the result of `compare`; from a file, empty notes are missing values.
+
+    Returns:
+        Columns note and candidate (names joined by commas).
+    """
+    own = table[table["note"].notna() & (table["note"] != "")]
+    return own.groupby("note", sort=False)["candidate"].agg(", ".join).reset_index()
 
 
 def helps(table: pd.DataFrame) -> bool:

@@ -49,6 +49,11 @@ class FittedModel:
     labels: list[str]
     comparison: pd.DataFrame | None = None
 
+    @property
+    def kept_reading(self) -> str | None:
+        """The reading that adaptive ConLE has kept; None for other methods."""
+        return getattr(self.enhancer, "kept_reading_", None)
+
     def enhance(self, features: pd.DataFrame, logical_labels: pd.DataFrame) -> pd.DataFrame:
         """Recover the distributions of new rows.
 
@@ -230,6 +235,9 @@ def write_model(model: FittedModel, folder: Path) -> None:
         "features": enhancer.n_features_in_,
         "labels": model.labels,
     }
+    if model.kept_reading is not None:
+        # For a reader: the weights say so, too.
+        configuration["kept_reading"] = model.kept_reading
     if model.comparison is not None:
         # pandas writes gaps as null.
         configuration["comparison"] = json.loads(model.comparison.to_json(orient="records"))

@@ -9,7 +9,7 @@ rate, batch size, number of epochs or margin; those are hyperparameters here.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Literal
 
@@ -32,6 +32,7 @@ from conle.core.hyperparameters import (
 )
 from conle.methods.contract import (
     Curves,
+    DivergenceError,
     Features,
     FoldRecovery,
     LogicalLabels,
@@ -133,7 +134,8 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     "raw": the losses see the output of F3, and its softmax is recovered. "softmax": the losses see
     the softmax, and the softmax is recovered. "double": the losses see the softmax, and the softmax
     of the softmax is recovered, so that no degree is more than e times another. "auto": each of the
-    three is trained, and the one that comes nearest to the label posterior is kept.
+    three is trained, and the one that comes nearest to the label posterior is kept. One that
+    diverges is left out, with a warning.
     """
     reduction: Literal["mean", "sum"] = "mean"
     """Reduction of the distance loss over a batch (paper: sum)."""
@@ -188,16 +190,42 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
         splits: Sequence[Split],
         on_progress: ProgressCallback | None = None,
     ) -> FoldRecovery:
-        """Train the folds, with each reading if it is "auto"; see `LabelEnhancer.recover_folds`."""
+        """Train the folds, with each reading if it is "auto"; see `LabelEnhancer.recover_folds`.
+
+        A reading that diverges in any fold is left out of all folds, with a warning.
+        """
         if self.reading != "auto" or not splits:
             return super().recover_folds(features, logical_labels, splits, on_progress)
-        recoveries = []
+        recoveries, diverged = {}, {}
         for number, reading in enumerate(READINGS):
             report = on_progress and partial(_report_part, on_progress, number)
-            recoveries.append(
-                self._with(reading).recover_folds(features, logical_labels, splits, report)
+            try:
+                recoveries[number] = self._with(reading).recover_folds(
+                    features, logical_labels, splits, report
+                )
+            except DivergenceError as error:
+                diverged[reading] = str(error)
+        if not recoveries:
+            raise DivergenceError(f"{diverged[READINGS[0]]} (no reading trains without divergence)")
+        for reading, reason in diverged.items():
+            warnings.warn(
+                f"{type(self).__name__}: the reading {reading} is left out: {reason}", stacklevel=2
             )
         return _nearest_to_label_posterior(recoveries)
+
+    @property
+    def kept_reading_(self) -> str | None:
+        """The reading that the fit has kept; None unless `reading` is "auto"."""
+        return self.kept_readings(self.weights_)[0] if "reading" in self.weights_ else None
+
+    @staticmethod
+    def kept_readings(weights: Mapping[str, np.ndarray]) -> list[str]:
+        """The reading that each fold has kept, if the reading is "auto".
+
+        Args:
+            weights: as in `FoldRecovery.weights`.
+        """
+        return [READINGS[number] for number in weights["reading"].ravel()]
 
     def _with(self, reading: str) -> "ConLE":
         return clone(self).set_params(reading=reading)
@@ -205,7 +233,7 @@ class ConLE(ObjectiveHyperparameters, BatchedEnhancer):
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         if self.reading != "auto":
             return super()._transform(features, logical_labels)
-        kept = self._with(READINGS[int(self.weights_["reading"].item())])
+        kept = self._with(self.kept_reading_)
         kept.weights_ = self.weights_
         return kept._transform(features, logical_labels)
 
@@ -299,25 +327,25 @@ def _report_part(on_progress: ProgressCallback, part: int, done: int, whole: int
     on_progress(done, whole, f"{done} of {whole} steps")
 
 
-def _nearest_to_label_posterior(recoveries: Sequence[FoldRecovery]) -> FoldRecovery:
+def _nearest_to_label_posterior(recoveries: Mapping[int, FoldRecovery]) -> FoldRecovery:
     """Take each fold from the reading that is nearest to the label posterior; of equals the first.
 
     Args:
-        recoveries: the folds with each of `READINGS`.
+        recoveries: the folds with each reading, by its number in `READINGS`.
     """
-    divergences = [[own[DIVERGENCE][1].min() for own in each.curves] for each in recoveries]
-    kept = np.argmin(divergences, axis=0)
+    numbers, each = np.array(list(recoveries)), list(recoveries.values())
+    divergences = [[curves[DIVERGENCE][1].min() for curves in own.curves] for own in each]
+    nearest = np.argmin(divergences, axis=0)
 
     def taken(of_readings: Sequence[Sequence | np.ndarray]) -> list:
-        return [of_readings[reading][fold] for fold, reading in enumerate(kept)]
+        return [of_readings[reading][fold] for fold, reading in enumerate(nearest)]
 
     return FoldRecovery(
-        recovered=taken([own.recovered for own in recoveries]),
+        recovered=taken([own.recovered for own in each]),
         weights={
-            name: np.stack(taken([own.weights[name] for own in recoveries]))
-            for name in recoveries[0].weights
+            name: np.stack(taken([own.weights[name] for own in each])) for name in each[0].weights
         }
-        | {"reading": kept[:, None]},
-        curves=taken([own.curves for own in recoveries]),
-        snapshots=taken([own.snapshots for own in recoveries]),
+        | {"reading": numbers[nearest][:, None]},
+        curves=taken([own.curves for own in each]),
+        snapshots=taken([own.snapshots for own in each]),
     )

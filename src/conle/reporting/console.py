@@ -12,6 +12,7 @@ from conle import kedro_internals
 from conle.core.selection import MEASURES, noted
 from conle.reporting.description import board_of, verdict_lines
 from conle.reporting.grids import (
+    CHOICE_MARK,
     Entry,
     Grid,
     choice_sentences,
@@ -133,7 +134,11 @@ def print_comparison(console: "Console", comparison: pd.DataFrame) -> None:
         comparison: the result of `conle.core.selection.compare`.
     """
     measures = [name for name in MEASURES if name not in LEFT_OUT]
-    print_grid(console, comparison_grid(comparison, measures), "Compared methods, chosen one bold")
+    print_grid(
+        console,
+        comparison_grid(comparison, measures),
+        f"Compared methods; {CHOICE_MARK} marks the chosen one",
+    )
     failed = noted(comparison[comparison["lead"].isna()])
     lines = [f"{row.candidate} cannot be compared: {row.note}" for row in failed.itertuples()]
     console.print("\n".join([*lines, *choice_sentences(comparison)]), highlight=False, markup=False)

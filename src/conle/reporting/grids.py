@@ -13,6 +13,9 @@ from conle.methods.registry import REFERENCES, TITLES
 from conle.reporting.leaderboard import gain_sentence, lead_sentence
 from conle.reporting.titles import column_title, measure_title, method_title
 
+# Marks the chosen candidate also where text is never bold, such as in a file.
+CHOICE_MARK = "→"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -237,7 +240,7 @@ def verdict_grid(verdicts: pd.DataFrame) -> Grid:
 
 
 def comparison_grid(comparison: pd.DataFrame, measures: Sequence[str] = selection.MEASURES) -> Grid:
-    """The candidates that were compared, the chosen one bold; the rivals are the footer.
+    """The candidates that were compared, the chosen one marked; the rivals are the footer.
 
     Args:
         comparison: the result of `conle.core.selection.compare`.
@@ -245,7 +248,8 @@ def comparison_grid(comparison: pd.DataFrame, measures: Sequence[str] = selectio
     """
     candidates, rivals = [], []
     for row in comparison.to_dict("records"):
-        entries = [Entry(row["candidate"], best=row["chosen"])]
+        mark = f"{CHOICE_MARK} " if row["chosen"] else ""
+        entries = [Entry(mark + row["candidate"], best=row["chosen"])]
         for name in measures:
             value = row[name]
             if pd.isna(value):

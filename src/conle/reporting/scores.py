@@ -23,6 +23,7 @@ RESULT_COLUMNS = [
     "scored_on",
 ]
 NOTHING_RECOVERED = "nothing was recovered: every method has failed, the log says why"
+NOT_RECOVERED = "no run of this protocol has recovered them"
 MISSING_COLUMNS = ["dataset", "method", "reason"]
 # The published divergences of these methods have the reversed direction. KM recovers exact zeros,
 # so its divergences are near 10, but .33 to .63 were published. For LP, reversed divergences differ
@@ -51,8 +52,8 @@ def collect_scores(
     """Put the scores of cells into one tidy table, and list the cells without any.
 
     Args:
-        scores: scores by cell (dataset and method); None where no run has recovered it, empty where
-            the recovery has failed.
+        scores: scores by cell (dataset and method); None where no run of this protocol has
+            recovered it, empty where the recovery has failed.
         costs: costs by cell; a failed recovery has its reason under `failure`.
 
     Returns:
@@ -61,7 +62,7 @@ def collect_scores(
     found, missing = [], []
     for cell, own in scores.items():
         if own is None:
-            missing.append((*cell, "no run has recovered them"))
+            missing.append((*cell, NOT_RECOVERED))
         elif own.empty:
             failure = (costs.get(cell) or {}).get("failure", "the log says why")
             missing.append((*cell, f"failed: {failure}"))

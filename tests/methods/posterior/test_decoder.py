@@ -138,7 +138,7 @@ def test_labels_that_only_a_uniform_distribution_gives(samples):
 def test_a_scale_that_the_labels_do_not_say_is_announced(samples):
     features, _ = samples
     one = np.eye(4)[np.arange(60) % 4]
-    with pytest.warns(UserWarning, match=r"100.0% of the samples have 1 of 4.*the prior"):
+    with pytest.warns(UserWarning, match=r"100.0% of the samples have 1 of 4.*METHOD.scale_prior="):
         PosteriorFeatureless(**SHORT).fit(features, one)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

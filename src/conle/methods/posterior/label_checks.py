@@ -74,6 +74,7 @@ def warn_of_unidentified_scale(
         warnings.warn(
             f"{method}: the logical labels hardly say how far the degrees are apart "
             f"({1 - others:.1%} of the samples have {counts.argmax()} of "
-            f"{logical_labels.shape[1]} labels relevant); the prior (scale_prior) decides",
+            f"{logical_labels.shape[1]} labels relevant); the prior decides, whose scale is "
+            'scale_prior (kedro run --params "METHOD.scale_prior=...")',
             stacklevel=3,
         )

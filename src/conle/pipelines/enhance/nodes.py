@@ -254,7 +254,10 @@ def fit_and_enhance(
             "%s recovers only the rows that it is fitted to: there is no model of it", cell.method
         )
     labels = list(logical_labels.columns)
-    return distributions, FittedModel(cell.method, enhancer, encoder, labels, comparison)
+    model = FittedModel(cell.method, enhancer, encoder, labels, comparison)
+    if model.kept_reading is not None:
+        logger.info("%s keeps the reading %s", cell.method, model.kept_reading)
+    return distributions, model
 
 
 def apply_model(

@@ -1,5 +1,7 @@
 """Recover label distributions with a method, fold by fold."""
 
+import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +14,8 @@ from conle.cost import measured_cost
 from conle.methods.contract import FoldRecovery, LabelEnhancer, ProgressCallback, Split
 from conle.methods.registry import METHODS
 from conle.progress import progress_bar
+
+logger = logging.getLogger(__name__)
 
 # Columns of the recovered rows, before one column per label.
 RECOVERED_COLUMNS = ["protocol", "fitted_on", "repeat", "fold", "sample"]
@@ -75,6 +79,10 @@ def recover(
     recovered[list(logical_labels.columns)] = np.concatenate(rows)
     if not METHODS[cell.method].trained:
         return recovered, cost
+    if "reading" in recovery.weights:
+        counts = Counter(enhancer.kept_readings(recovery.weights)).most_common()
+        shown = ", ".join(f"{reading} {count}" for reading, count in counts)
+        logger.info("%s: kept readings by number of folds: %s", cell.title, shown)
     fitted = [ALL_ROWS] if protocol == "transductive" else folds_of(folds)
     return recovered, cost, recovery.weights, curves_table(recovery, fitted)
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,7 @@ from conle.reporting.exhibits import COSTS, EXHIBITS, SCORES, TABLES, value_of_i
 from conle.reporting.latex import latex_table
 from conle.reporting.page import FIGURES, render_page
 from conle.reporting.samples import INTERVALS, LOGICAL, RECOVERED, TRUE, sample_table
-from conle.reporting.scores import collect_scores, warn_missing
+from conle.reporting.scores import NOT_RECOVERED, collect_scores, warn_missing
 
 logger = logging.getLogger(__name__)
 
@@ -35,14 +36,33 @@ def collect_available(
         datasets: the datasets of the report.
 
     Returns:
-        The results table, and the missing cells: dataset, method and reason.
+        The results table, and the missing cells: dataset, method and reason. The log lists other
+        runs of missing cells.
     """
     scores, costs = (value_of_input(name, {}, recorded, datasets) for name in (SCORES, COSTS))
     results, missing = collect_scores(scores, costs)
     warn_missing(missing, "report")
+    others = _with_missing(runs, missing)
     if results.empty:
         logger.warning("No run is of the protocol of this report.%s", existing_runs(runs))
+    elif len(others):
+        logger.warning(
+            "Other runs have some of them; their parameters or data differ, or they did not "
+            "finish.%s",
+            existing_runs(others),
+        )
     return results, missing
+
+
+def _with_missing(runs: pd.DataFrame, missing: pd.DataFrame) -> pd.DataFrame:
+    """The runs of methods that the report does not have."""
+    absent = missing[missing["reason"] == NOT_RECOVERED]
+    cells = set(zip(absent["dataset"], absent["method"], strict=True))
+    has_missing = [
+        not cells.isdisjoint(product(run.datasets.split(", "), run.methods.split(", ")))
+        for run in runs.itertuples()
+    ]
+    return runs.loc[has_missing]
 
 
 def collect_samples(recorded: Recorded, *_: pd.DataFrame, datasets: Sequence[str]) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import pytest
 from cells_for_tests import cell_of, parameters_with
 
 from conle.core.binarisation import binarise
-from conle.methods.posterior.decoder import PosteriorPCA
+from conle.methods.posterior.variants import PosteriorPCA
 from conle.methods.registry import CHOSEN, POSTERIORS
 from conle.pipelines.posterior.nodes import (
     choose_representation,

@@ -54,9 +54,9 @@ class Method:
 
 
 _CONLE = "conle.methods.conle:ConLE"
-_CONLE_POSTERIOR = "conle.methods.posterior.decoder:ConLEPosterior"
-_POSTERIOR_PCA = "conle.methods.posterior.decoder:PosteriorPCA"
-_POSTERIOR_FEATURELESS = "conle.methods.posterior.decoder:PosteriorFeatureless"
+_CONLE_POSTERIOR = "conle.methods.posterior.variants:ConLEPosterior"
+_POSTERIOR_PCA = "conle.methods.posterior.variants:PosteriorPCA"
+_POSTERIOR_FEATURELESS = "conle.methods.posterior.variants:PosteriorFeatureless"
 
 METHODS = {
     "conle": Method("ConLE", _CONLE, "conle", "conle", trained=True, resource="gpu"),

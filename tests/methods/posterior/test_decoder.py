@@ -8,9 +8,11 @@ from sklearn.decomposition import PCA
 
 from conle.core.binarisation import binarise
 from conle.methods.conle import ConLE
-from conle.methods.posterior.decoder import ConLEPosterior, PosteriorFeatureless, PosteriorPCA
+from conle.methods.contract import progress
+from conle.methods.posterior import decoder
 from conle.methods.posterior.representations import ContrastiveLearner, PrincipalComponentsLearner
 from conle.methods.posterior.sampler import Coefficients
+from conle.methods.posterior.variants import ConLEPosterior, PosteriorFeatureless, PosteriorPCA
 
 SHORT = {"sweeps": 30, "burn_in": 10, "device": "cpu"}
 
@@ -32,8 +34,8 @@ def error(true, recovered):
 def test_features_help_where_degrees_depend_on_them(simulated):
     features, true, logical_labels = simulated
     errors = {
-        decoder: error(true, decoder(**SHORT).fit_transform(features, logical_labels))
-        for decoder in (PosteriorFeatureless, PosteriorPCA, ConLEPosterior)
+        own: error(true, own(**SHORT).fit_transform(features, logical_labels))
+        for own in (PosteriorFeatureless, PosteriorPCA, ConLEPosterior)
     }
     assert errors[PosteriorPCA] < 0.75 * errors[PosteriorFeatureless]
     assert errors[ConLEPosterior] < 0.95 * errors[PosteriorFeatureless]
@@ -216,3 +218,20 @@ def test_contrastive_embedding_is_centred_on_the_training_rows(simulated):
 def test_epochs_limit_the_steps():
     conle = ConLE(epochs=11, steps=100)
     assert [conle._steps(rows) for rows in (190, 2218, 6980)] == [11, 99, 100]
+
+
+def test_many_samples_are_recovered_in_chunks(samples, monkeypatch):
+    features, logical_labels = samples
+    fitted = PosteriorPCA(sweeps=20, burn_in=5).fit(features, logical_labels)
+    at_once = fitted.transform(features, logical_labels)
+    calls = []
+    # Of 60 samples, 25 are recovered at once.
+    monkeypatch.setattr(decoder, "CHUNK_DEGREES", 25 * 4 * logical_labels.shape[1])
+    token = progress.set(lambda *own: calls.append(own))
+    chunked = fitted.transform(features, logical_labels)
+    progress.reset(token)
+    np.testing.assert_array_equal(chunked[:25], at_once[:25])
+    np.testing.assert_allclose(chunked, at_once, atol=0.1)
+    assert np.abs(chunked[25:] - at_once[25:]).max() > 1e-6
+    np.testing.assert_array_equal(binarise(chunked), logical_labels)
+    assert calls[-1] == (60, 60, "60 of 60 sweeps")

@@ -6,7 +6,7 @@ import torch
 
 from conle.methods.conle import ConLE
 from conle.methods.levi_mlp import LEVIMLP
-from conle.methods.posterior.decoder import PosteriorFeatureless
+from conle.methods.posterior.variants import PosteriorFeatureless
 from conle.methods.training.scheduling import (
     StepCounter,
     StoppedError,

@@ -11,7 +11,7 @@ principal components, or ConLE's Z.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +27,6 @@ from conle.core.hyperparameters import (
     PositiveInt,
     Threshold,
 )
-from conle.methods.conle import ConLE, ObjectiveHyperparameters
 from conle.methods.contract import (
     Features,
     FoldRecovery,
@@ -45,9 +44,6 @@ from conle.methods.contract import (
 from conle.methods.posterior.inference import Draw, Inference, with_intercept
 from conle.methods.posterior.label_checks import check_labels, warn_of_unidentified_scale
 from conle.methods.posterior.representations import (
-    ContrastiveLearner,
-    NoLearner,
-    PrincipalComponentsLearner,
     RepresentationLearner,
 )
 from conle.methods.posterior.sampler import coefficients_from_arrays, coefficients_to_arrays
@@ -64,6 +60,8 @@ from conle.methods.training.scheduling import (
 # do not fit into a CPU's cache.
 CHUNK_SAMPLES_ON_CPU = 40_000
 CHUNK_SAMPLES_ON_GPU = 1_000_000
+# Samples times chains times labels of one fit that are recovered at once, which take some 120 MB.
+CHUNK_DEGREES = 1_500_000
 # Fewer samples are not worth sharing between two cores.
 SHARED_SAMPLES = 20_000
 # To draw one log weight takes as long as so many multiply-adds.
@@ -214,7 +212,7 @@ class PosteriorDecoder(InductiveEnhancer):
         self._check_labels(logical_labels)
         draws = [
             drawn[0].reshape(logical_labels.shape[1], len(features), self.chains)
-            for drawn in self._draws(features, logical_labels)
+            for drawn in self._draws(features, logical_labels, self._seeds_of_a_fit()[1])
         ]
         drawn = torch.stack(draws).permute(0, 3, 2, 1).cpu().numpy()
         return drawn.reshape(-1, *logical_labels.shape)
@@ -350,9 +348,20 @@ class PosteriorDecoder(InductiveEnhancer):
     @default_settings()
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
         self._check_labels(logical_labels)
-        with threads_for(DRAW * self.chains * len(features), resolve_device(self.device)):
-            draws = self._draws(features, logical_labels)
-            return self._normalised(self._inference().mean(draws))[0]
+        inference = self._inference()
+        at_once = max(1, CHUNK_DEGREES // (self.chains * logical_labels.shape[1]))
+        starts = range(0, len(features), at_once)
+        on_sweep = inference.sweep_counter(len(starts))
+        # Later chunks have seeds of their own. Those of a sample do not depend on samples after it.
+        first = self._seeds_of_a_fit()[1]
+        seeds = [first, *spawned(first, len(starts) - 1)]
+        means = []
+        with threads_for(DRAW * self.chains * min(at_once, len(features)), inference.device):
+            for start, seed in zip(starts, seeds, strict=True):
+                rows = slice(start, start + at_once)
+                draws = self._draws(features[rows], logical_labels[rows], seed, on_sweep)
+                means.append(inference.mean(draws)[0])
+        return self._normalised(np.concatenate(means))
 
     def _get_weights(self) -> dict[str, np.ndarray]:
         parts = {
@@ -399,19 +408,22 @@ class PosteriorDecoder(InductiveEnhancer):
         """The seeds of the coefficients and of the draws: those of the first fold."""
         return spawned(fold_seeds(self.seed, 1)[0], 2)
 
-    def _draws(self, features: Features, logical_labels: LogicalLabels) -> Iterator[Draw]:
+    def _draws(
+        self,
+        features: Features,
+        logical_labels: LogicalLabels,
+        seed: np.random.SeedSequence,
+        on_sweep: Callable[[], None] | None = None,
+    ) -> Iterator[Draw]:
         """Draws of the distributions of samples along the coefficients of the fit."""
         return self._inference().draws(
-            [self.representation_(features)],
-            [logical_labels],
-            self.coefficients_,
-            [self._seeds_of_a_fit()[1]],
+            [self.representation_(features)], [logical_labels], self.coefficients_, [seed], on_sweep
         )
 
-    def _normalised(self, means: Float[np.ndarray, "folds samples labels"]) -> list[Recovered]:
+    def _normalised(self, means: Float[np.ndarray, "*folds samples labels"]) -> Recovered:
         """Make rows sum to 1 exactly; refuse values that are not finite."""
         self._refuse_not_finite(means)
-        return list(means / means.sum(axis=2, keepdims=True))
+        return means / means.sum(axis=-1, keepdims=True)
 
     def _check_start_level(self, level: float) -> None:
         if level <= (1 if self.degree_floor else 0):
@@ -439,54 +451,3 @@ class PosteriorDecoder(InductiveEnhancer):
             worth_sharing = len(folds) > 1 and len(folds) * size[0] >= SHARED_SAMPLES
             parts = max(-(-len(folds) // at_once), 2 if worth_sharing else 1)
             yield from np.array_split(folds, parts)
-
-
-class PosteriorFeatureless(PosteriorDecoder):
-    """The posterior decoder without features: every sample has the same mean."""
-
-    def _learner(self) -> RepresentationLearner:
-        return NoLearner()
-
-
-class PosteriorPCA(PosteriorDecoder):
-    """The posterior decoder on principal components of the standardised features.
-
-    The other hyperparameters are those of `PosteriorDecoder`.
-    """
-
-    dimensions: PositiveInt = 30
-    """Largest number of principal components."""
-    clip: PositiveFloat = 5.0
-    """Largest absolute value of a standardised feature."""
-
-    def _learner(self) -> RepresentationLearner:
-        return PrincipalComponentsLearner(self.dimensions, self.clip, self.seed)
-
-
-class ConLEPosterior(ObjectiveHyperparameters, PosteriorDecoder):
-    """The posterior decoder on ConLE's contrastive representation Z.
-
-    The other hyperparameters are those of `PosteriorDecoder` and, for the training of the
-    representation, of `ConLE`.
-    """
-
-    epochs: PositiveInt = 11
-    """Largest number of passes over the training rows in the training of ConLE."""
-    steps: PositiveInt = 100
-    """Largest number of steps in the training of ConLE."""
-
-    def _learner(self) -> RepresentationLearner:
-        shared = {
-            name: getattr(self, name) for name in ObjectiveHyperparameters.hyperparameter_names()
-        }
-        return ContrastiveLearner(
-            ConLE(
-                reading="softmax",
-                stopping="fixed",
-                epochs=self.epochs,
-                steps=self.steps,
-                device=self.device,
-                seed=self.seed,
-                **shared,
-            )
-        )

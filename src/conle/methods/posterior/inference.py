@@ -66,7 +66,7 @@ class Inference:
             CovariancePrior(self.scale_prior),
             seeds,
             self.sweeps,
-            on_sweep or self._sweep_counter(),
+            on_sweep or self.sweep_counter(),
         )
 
     def draws(
@@ -85,7 +85,7 @@ class Inference:
             coefficients,
             seeds,
             self.burn_in,
-            on_sweep or self._sweep_counter(),
+            on_sweep or self.sweep_counter(),
         )
 
     def mean(self, draws: Iterator[Draw]) -> Float[np.ndarray, "folds samples labels"]:
@@ -99,14 +99,18 @@ class Inference:
         means = total.reshape(folds, labels, -1, self.chains).mean(dim=-1) / number
         return means.mT.cpu().numpy()
 
-    def _sweep_counter(self) -> Callable[[], None]:
-        """What reports the sweeps of one fit, or of its draws, if a caller follows the progress."""
-        on_progress, numbers = progress.get(), count(1)
+    def sweep_counter(self, chunks: int = 1) -> Callable[[], None]:
+        """What reports the sweeps of one fit, or of its draws, if a caller follows the progress.
+
+        Args:
+            chunks: parts of the samples, each with all sweeps.
+        """
+        on_progress, numbers, whole = progress.get(), count(1), chunks * self.sweeps
 
         def on_sweep() -> None:
             number = next(numbers)
             if on_progress is not None:
-                on_progress(number, self.sweeps, f"{number} of {self.sweeps} sweeps")
+                on_progress(number, whole, f"{number} of {whole} sweeps")
 
         return on_sweep
 

@@ -58,6 +58,8 @@ logger = logging.getLogger(__name__)
 
 # Rows of the comparison that are no candidates.
 RIVALS = NORMALISED_LABELS, CLASSIFIER = "normalised labels", "logistic regression"
+# Weights of the learner's penalty that are tried.
+PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 # Numbers that agree to so many decimals are equal.
 DECIMALS = 6
 # The measures of a comparison; `compare` says what they are.
@@ -97,8 +99,10 @@ def compare(
     """Compare label enhancers by what a learner predicts after training on their distributions.
 
     Each candidate recovers the training rows of every fold. The learner `SABFGS` is trained on them
-    and predicts the held-out rows. Two rivals need no label enhancement: the same learner trained
-    on the normalised labels, and a one-vs-rest logistic regression.
+    and predicts the held-out rows. Its penalty is the one of `PENALTIES` with which it predicts the
+    label posterior best after training on the label posterior of the training rows. Two rivals need
+    no label enhancement: the same learner trained on the normalised labels, and a one-vs-rest
+    logistic regression.
 
     Args:
         features: X, samples x features.
@@ -138,9 +142,13 @@ def compare(
         )
     splits = list(KFold(folds, shuffle=True, random_state=seed).split(X))
     shares = L / np.maximum(L.sum(axis=1, keepdims=True), 1)
-    predicted = _predicted(X, [shares[training] for training, _ in splits], splits)
+    expected, teachers = _label_posterior(L, splits, threshold)
+    l2 = min(
+        PENALTIES,
+        key=lambda own: kl_divergence(expected, _predicted(X, teachers, splits, own)).mean(),
+    )
+    predicted = _predicted(X, [shares[training] for training, _ in splits], splits, l2)
     baseline = log_likelihoods(predicted, L)
-    expected = _label_posterior(L, splits, threshold)
     rivals = [
         {
             "candidate": NORMALISED_LABELS,
@@ -155,7 +163,7 @@ def compare(
         if on_progress is not None:
             on_progress(number, len(candidates), name)
         if enhancer.inductive or len(X) == all_rows:
-            result, predicted = _result(enhancer, X, L, splits, baseline)
+            result, predicted = _result(enhancer, X, L, splits, l2, baseline)
             if predicted is not None:
                 divergences[number] = kl_divergence(expected, predicted)
         else:
@@ -233,6 +241,7 @@ def _result(
     X: Features,
     L: LogicalLabels,
     splits: Sequence[Split],
+    l2: float,
     baseline: PerSample,
 ) -> tuple[dict[str, Any], Degrees | None]:
     """The measures of a candidate and the predictions from it, or a note of why it failed.
@@ -251,7 +260,7 @@ def _result(
             logger.exception("%s has failed", type(enhancer).__name__)
             return {"note": f"{type(error).__name__}: {error}"}, None
     seconds = perf_counter() - begun
-    predicted = _predicted(X, recovered, splits)
+    predicted = _predicted(X, recovered, splits, l2)
     likelihoods = log_likelihoods(predicted, L)
     lead = (likelihoods - baseline)[np.isfinite(baseline)]
     D = np.concatenate(recovered)
@@ -279,21 +288,26 @@ def _standard_error(differences: PerSample, folds: int) -> float:
     return float(correction * differences.std(ddof=1) / np.sqrt(len(differences)))
 
 
-def _label_posterior(L: LogicalLabels, splits: Sequence[Split], threshold: float) -> Degrees:
-    """The expected distributions of held-out rows given their logical labels alone."""
-    expected = np.empty(L.shape)
+def _label_posterior(
+    L: LogicalLabels, splits: Sequence[Split], threshold: float
+) -> tuple[Degrees, list[OfTraining]]:
+    """The expected distributions given logical labels alone: of held-out rows, of training rows."""
+    held_out, of_training = np.empty(L.shape), []
     for training, test in splits:
         # It takes features, as every method does, and does not look at them.
         posterior = LabelPosterior(threshold=threshold).fit(L[training], L[training])
-        expected[test] = posterior.transform(L[test], L[test])
-    return expected
+        held_out[test] = posterior.transform(L[test], L[test])
+        of_training.append(posterior.transform(L[training], L[training]))
+    return held_out, of_training
 
 
-def _predicted(X: Features, recovered: Sequence[OfTraining], splits: Sequence[Split]) -> Degrees:
+def _predicted(
+    X: Features, recovered: Sequence[OfTraining], splits: Sequence[Split], l2: float
+) -> Degrees:
     """The degrees of held-out rows, as a learner predicts them from recovered training rows."""
     predicted = np.empty((len(X), recovered[0].shape[1]))
     for (training, test), D in zip(splits, recovered, strict=True):
-        predicted[test] = SABFGS().fit(X[training], D).predict(X[test])
+        predicted[test] = SABFGS(l2=l2).fit(X[training], D).predict(X[test])
     return predicted
 
 

@@ -418,7 +418,7 @@ def test_the_page_says_what_was_chosen_and_why():
     assert "<p>posterior_pca threshold_model=false: not these labels</p>" in page
     page, _ = render_checks(D, L, 0.5, comparison_of(0.05, kl_error=0.01))
     assert "within its standard error, it is nearest to uniform." in page
-    assert "Label enhancement does not help on these data" in page
+    assert "To predict labels, label enhancement does not help on these data" in page
     assert "The largest lead is that of lp, +0.0500 ± 0.1000." in page
     assert "on 60 rows." in page
     # On paper, wide tables do not scroll.

@@ -12,9 +12,10 @@ by one rule:
     than the standard error of the difference are equal, and the one whose recovered distributions
     have the highest entropy is chosen; if two have the same, the first of them.
 
-Another question is whether label enhancement helps to predict labels: whether held-out relevant
-labels have a higher log likelihood than with the normalised labels (L divided by its row sums)
-given to the same learner, by more than the standard error.
+Another question is whether label enhancement helps to predict labels: whether, after training on
+the distributions of a candidate, the log likelihood of held-out relevant labels is higher than
+after training on the normalised labels (L divided by its row sums), by more than the standard
+error.
 """
 
 import logging

@@ -9,10 +9,12 @@ import pandas as pd
 
 from conle.core import selection
 from conle.core.measures import MEASURES
-from conle.methods.registry import REFERENCES, TITLES
+from conle.methods.registry import REFERENCES, SET_APART, TITLES
 from conle.reporting.leaderboard import gain_sentence, lead_sentence
 from conle.reporting.titles import column_title, measure_title, method_title
 
+# Candidates that learn nothing from the features.
+FEATURELESS = (*REFERENCES, "posterior_featureless")
 # Marks the chosen candidate also where text is never bold, such as in a file.
 CHOICE_MARK = "→"
 
@@ -99,13 +101,13 @@ def recovery_grid(rows: pd.DataFrame) -> Grid:
     Args:
         rows: the rows of `tables.recovery_table` of one dataset.
     """
-    methods = rows[~rows["method"].isin(REFERENCES)]
+    methods = rows[~rows["method"].isin(SET_APART)]
     best = methods.groupby("measure")["rank"].min()
     entries = {
         (row.method, row.measure): Entry(
             f"{row.mean:.4f}",
             row.mean,
-            row.method not in REFERENCES and row.rank == best[row.measure],
+            row.method not in SET_APART and row.rank == best[row.measure],
             "" if pd.isna(row.std) else f"± {row.std:.4f}",
         )
         for row in rows.itertuples()
@@ -156,8 +158,8 @@ def _references_last(
 ) -> tuple[list[Sequence[Entry]], list[Sequence[Entry]]]:
     """The rows of the methods, and those of the references for the footer."""
     return (
-        [row for method, row in by_method.items() if method not in REFERENCES],
-        [row for method, row in by_method.items() if method in REFERENCES],
+        [row for method, row in by_method.items() if method not in SET_APART],
+        [row for method, row in by_method.items() if method in SET_APART],
     )
 
 
@@ -188,18 +190,23 @@ def leaderboard_grid(board: pd.DataFrame, recovery: pd.DataFrame) -> Grid:
     """
     measures = [name for name in MEASURES if name in board and board[name].notna().any()]
     counted = board["better_than_label_posterior"].notna().any()
-    methods = board[~board["method"].isin(REFERENCES)]
+    has_limit = board["multiple_of_limit"].notna().any()
+    methods = board[~board["method"].isin(SET_APART)]
     best = {
         name: methods[name].max() if MEASURES[name].larger_is_better else methods[name].min()
         for name in measures
     }
 
     def entries(row: Mapping[str, Any]) -> list[Entry]:
-        is_reference = row["method"] in REFERENCES
+        is_reference = row["method"] in SET_APART
         rank = row["average_rank"]
         own = [
             Entry(method_title(row["method"], recovery)),
-            Entry(f"{rank:.2f}", rank, not is_reference and rank == methods["average_rank"].min()),
+            Entry(
+                "–" if pd.isna(rank) else f"{rank:.2f}",
+                rank,
+                not is_reference and rank == methods["average_rank"].min(),
+            ),
         ]
         for name in measures:
             error = row[f"{name}_error"]
@@ -210,11 +217,17 @@ def leaderboard_grid(board: pd.DataFrame, recovery: pd.DataFrame) -> Grid:
             count = row["better_than_label_posterior"]
             text = "" if pd.isna(count) else f"{count:.0f} of {row['means']:.0f}"
             own.append(Entry(text, float(count) if text else None))
+        if has_limit:
+            multiple = row["multiple_of_limit"]
+            is_best = not is_reference and multiple == methods["multiple_of_limit"].min()
+            own.append(Entry(f"{multiple:.2f}", multiple, is_best))
         return own
 
     headings = ["method", "average rank", *map(measure_title, measures)]
     if counted:
         headings.append("better than label posterior")
+    if has_limit:
+        headings.append("KL / limit")
     rows = {row["method"]: entries(row) for row in board.to_dict("records")}
     return Grid(headings, *_references_last(rows))
 
@@ -280,13 +293,19 @@ def choice_sentences(comparison: pd.DataFrame) -> list[str]:
         else "of the candidates with the smallest KL to the label posterior, within its standard "
         "error, it is nearest to uniform"
     )
+    method = chosen["candidate"].split()[0]
+    features = (
+        " It does not look at the features: that they help is not shown here."
+        if method in FEATURELESS
+        else ""
+    )
     return [
-        f"{chosen['candidate']} is chosen: {why}.",
+        f"{chosen['candidate']} is chosen: {why}.{features}",
         f"To predict labels, {teacher['candidate']} is the best of them: its lead over the "
         f"normalised labels is {lead}."
         if selection.helps(comparison)
-        else "Label enhancement does not help on these data: no candidate leads the normalised "
-        f"labels by more than its standard error. The largest lead is that of "
+        else "To predict labels, label enhancement does not help on these data: no candidate leads "
+        f"the normalised labels by more than its standard error. The largest lead is that of "
         f"{teacher['candidate']}, {lead}.",
         f"The candidates were compared on {rows} rows{sample}.",
     ]

@@ -13,6 +13,7 @@ from conle.methods.registry import (
     FLOORS,
     POSTERIORS,
     REFERENCES,
+    SET_APART,
 )
 from conle.options import PAPER_DATASETS, run_options, run_parameters
 from conle.pipelines import (
@@ -21,6 +22,7 @@ from conle.pipelines import (
     evaluation,
     fetch,
     ingestion,
+    limit,
     posterior,
     predictive,
     recovery,
@@ -35,8 +37,8 @@ def register_pipelines() -> dict[str, Pipeline]:
     """Register the pipelines for the selected datasets.
 
     Returns:
-        `conle`, `adaptive`, `baselines`, `posterior` and `ablation` run everything that their
-        methods need, from the raw files to the scored results; all have the reference rows.
+        `conle`, `adaptive`, `baselines`, `posterior`, `limit` and `ablation` run everything that
+        their methods need, from the raw files to the scored results; all have the reference rows.
         `__default__` runs `conle`, `baselines` and the report. `predictive` learns from the
         recovered distributions of the same datasets. `sensitivity` and `convergence` run for
         datasets of their own, `enhance` for a table without distributions; `fetch` gets the paper's
@@ -77,6 +79,10 @@ def register_pipelines() -> dict[str, Pipeline]:
         + recovered(REFERENCES)
         + posterior.create_pipeline(datasets, parameters)
         + evaluation.create_pipeline(datasets, decoders),
+        "limit": prepared(datasets)
+        + recovered(REFERENCES)
+        + limit.create_pipeline(datasets, parameters)
+        + evaluation.create_pipeline(datasets, SET_APART),
         "adaptive": from_raw_files((*ADAPTIVE, *REFERENCES)),
         "ablation": from_raw_files(("conle", *ABLATIONS, *REFERENCES)),
         "sensitivity": prepared(options.sensitivity.datasets)

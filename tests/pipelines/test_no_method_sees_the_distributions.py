@@ -21,6 +21,7 @@ from conle.pipeline_registry import register_pipelines
 from conle.pipelines.convergence.nodes import trace_training
 from conle.pipelines.enhance.nodes import compare_methods, fit_and_enhance
 from conle.pipelines.ingestion.nodes import make_logical_labels
+from conle.pipelines.limit.nodes import recover_with_distributions
 from conle.pipelines.posterior.nodes import choose_representation, draw_held_out
 from conle.pipelines.predictive.nodes import predict_from_recovered
 from conle.pipelines.recovery.nodes import recover
@@ -55,6 +56,7 @@ MAKES_AN_ENHANCER = {
     predict_from_recovered,
     fit_and_enhance,
     compare_methods,
+    recover_with_distributions,
 }
 
 
@@ -115,6 +117,7 @@ def test_no_registered_pipeline_leads_from_the_distributions_to_a_method(pipelin
         "posterior",
         "ablation",
         "adaptive",
+        "limit",
         "sensitivity",
         "convergence",
         "predictive",
@@ -124,7 +127,27 @@ def test_no_registered_pipeline_leads_from_the_distributions_to_a_method(pipelin
         "__default__",
     } == set(pipelines)
     for name, pipeline in pipelines.items():
-        assert leaks(pipeline) == [], name
+        if name != "limit":
+            assert leaks(pipeline) == [], name
+
+
+def test_the_limit_alone_is_shown_the_distributions_and_nothing_reads_it_but_the_evaluation(
+    pipelines,
+):
+    shown = {
+        (f"dataset {dataset}.{name}", f"node {dataset}.limit.recover")
+        for dataset in DATASETS
+        for name in ("raw", "label_distributions")
+    }
+    assert set(leaks(pipelines["limit"])) == shown
+    for name, pipeline in pipelines.items():
+        readers = {
+            node.name.rsplit(".", 1)[-1]
+            for node in pipeline.nodes
+            if any(".limit." in own for own in node.inputs)
+        }
+        assert readers <= {"score", "collect", "draw_recovery"}, name
+        assert (name == "limit") == any(".limit." in node.name for node in pipeline.nodes)
 
 
 def test_every_method_node_is_looked_at(pipelines):

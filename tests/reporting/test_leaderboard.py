@@ -3,6 +3,8 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
+from conle.methods.registry import TITLES
+from conle.reporting.grids import limit_grid
 from conle.reporting.leaderboard import (
     SIX,
     gain_sentence,
@@ -12,13 +14,13 @@ from conle.reporting.leaderboard import (
     paired_difference,
     verdicts,
 )
-from conle.reporting.tables import rank_table, recovery_table
+from conle.reporting.tables import limit_table, rank_table, recovery_table
 
 NO_RANKS = pd.DataFrame(columns=["method", "measure", "average_rank"])
 NOTHING_PUBLISHED = pd.DataFrame(
     columns=["dataset", "method", "measure", "compared_with", "published", "difference", "suspect"]
 )
-METHODS = ("conle", "lp", "label_posterior")
+METHODS = ("conle", "lp", "label_posterior", "limit")
 
 
 def board_of(values, folds=10):
@@ -32,6 +34,53 @@ def board_of(values, folds=10):
     summary = pd.DataFrame(rows, columns=columns)
     recovery = recovery_table(summary, NOTHING_PUBLISHED, METHODS)
     return leaderboard(recovery, rank_table(recovery, NO_RANKS), folds)
+
+
+def test_the_limit_is_apart():
+    values = {
+        ("A", "lp"): 0.2,
+        ("A", "label_posterior"): 0.3,
+        ("A", "limit"): 0.1,
+        ("B", "lp"): 0.8,
+        ("B", "label_posterior"): 0.9,
+        ("B", "limit"): 0.1,
+    }
+    board = board_of(values).set_index("method")
+    assert list(board.index) == ["lp", "label_posterior", "limit"]
+    # Of two ranks, although the limit has the lowest means.
+    assert board["average_rank"].tolist()[:2] == pytest.approx([4 / 3, 5 / 3])
+    assert pd.isna(board.loc["limit", "average_rank"])
+    assert pd.isna(board.loc["limit", "better_than_label_posterior"])
+    assert board["multiple_of_limit"].tolist() == pytest.approx([4, 27**0.5, 1])
+    assert leader_sentence(board.reset_index()).startswith("LP has the best average rank, 1.33")
+    # A limit of some datasets is not compared.
+    del values["B", "limit"]
+    board = board_of(values)
+    assert list(board["method"]) == ["lp", "label_posterior"]
+    assert board["multiple_of_limit"].isna().all()
+
+
+def test_kl_as_a_multiple_of_the_limit():
+    rows = [
+        ("B", "lp", 0.2),
+        ("B", "limit", 0.1),
+        ("A", "lp", 0.3),
+        ("A", "conle", 0.6),
+        ("A", "limit", 0.2),
+        ("C", "lp", 0.3),
+    ]
+    recovery = pd.DataFrame(rows, columns=["dataset", "method", "mean"])
+    table = limit_table(recovery.assign(measure="kl_divergence"))
+    assert list(table.columns) == ["dataset", "limit", "lp", "conle"]
+    # A dataset without the limit has no row.
+    assert table["dataset"].tolist() == ["B", "A"]
+    np.testing.assert_allclose(table["limit"], [0.1, 0.2])
+    np.testing.assert_allclose(table[["lp", "conle"]], [[2, np.nan], [1.5, 3]])
+    shown = limit_grid(table)
+    assert shown.headings == ["dataset", TITLES["limit"], "LP", "ConLE"]
+    assert [entry.text for entry in shown.rows[0]] == ["B", "0.1000", "2.00", "–"]
+    assert [entry.best for entry in shown.rows[1]] == [False, False, True, False]
+    assert limit_table(recovery[recovery["method"] == "lp"].assign(measure="clark")).empty
 
 
 def test_one_row_per_method_with_means_over_the_datasets():

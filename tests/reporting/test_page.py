@@ -110,6 +110,7 @@ def inputs(datasets, methods=("conle", "lp", "label_posterior")):
         "examination": posterior.examination_table({}, {}, {}),
         "contributions": posterior.contribution_table(table3),
         "cost": tables.cost_table({}),
+        "multiples_of_limit": tables.limit_table(table3),
     }
     return {
         "parameters": {

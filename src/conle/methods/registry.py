@@ -150,11 +150,16 @@ BASELINES = _with_role("baseline")
 REFERENCES = _with_role("reference")
 # The posterior whose representation the logical labels choose; it is no method of its own.
 CHOSEN = "posterior_chosen"
+# The recovery that is shown the true distributions of the training rows (`conle.limit`); it is no
+# method. Tables set it apart, as the references, and nothing ranks it.
+LIMIT = "limit"
+SET_APART = (*REFERENCES, LIMIT)
 # The learner of the predictive setting is also trained on these.
 TRUE_DISTRIBUTIONS, NORMALISED_LABELS = "true_distributions", "normalised_labels"
 
 TITLES = {name: method.title for name, method in METHODS.items()} | {
     CHOSEN: "chosen posterior",
+    LIMIT: "limit (knows true distributions)",
     TRUE_DISTRIBUTIONS: "true distributions",
     NORMALISED_LABELS: "L, normalised",
 }

@@ -9,7 +9,7 @@ import pandas as pd
 
 from conle.core import selection
 from conle.core.measures import MEASURES
-from conle.methods.registry import REFERENCES, SET_APART, TITLES
+from conle.methods.registry import LIMIT, REFERENCES, SET_APART, TITLES
 from conle.reporting.leaderboard import gain_sentence, lead_sentence
 from conle.reporting.titles import column_title, measure_title, method_title
 
@@ -230,6 +230,34 @@ def leaderboard_grid(board: pd.DataFrame, recovery: pd.DataFrame) -> Grid:
         headings.append("KL / limit")
     rows = {row["method"]: entries(row) for row in board.to_dict("records")}
     return Grid(headings, *_references_last(rows))
+
+
+def limit_grid(multiples: pd.DataFrame) -> Grid:
+    """The limit's KL, and that of every method as a multiple of it, the best method bold.
+
+    Args:
+        multiples: the result of `tables.limit_table`.
+    """
+    names = list(multiples.columns[2:])
+    best = multiples[[name for name in names if name not in SET_APART]].min(axis=1)
+    return Grid(
+        [column_title(name) for name in multiples],
+        [
+            [
+                Entry(row["dataset"]),
+                Entry(f"{row[LIMIT]:.4f}", row[LIMIT]),
+                *(
+                    Entry("–")
+                    if pd.isna(row[name])
+                    else Entry(
+                        f"{row[name]:.2f}", row[name], name not in SET_APART and row[name] == least
+                    )
+                    for name in names
+                ),
+            ]
+            for row, least in zip(multiples.to_dict("records"), best, strict=True)
+        ],
+    )
 
 
 def verdict_grid(verdicts: pd.DataFrame) -> Grid:

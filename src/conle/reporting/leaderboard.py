@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from conle.core.measures import MEASURES
-from conle.methods.registry import CHOSEN, FLOORS, REFERENCES, TITLES
+from conle.methods.registry import CHOSEN, FLOORS, LIMIT, SET_APART, TITLES
 from conle.reporting.tables import REFERENCE, complete_part, corrected_error
 
 HEADLINE = "kl_divergence"
@@ -42,10 +42,15 @@ def leaderboard(recovery: pd.DataFrame, ranks: pd.DataFrame, folds: int) -> pd.D
         Columns method, datasets, average_rank (over the datasets and the six measures, among all
         methods), each of the six measures, its standard error as `<measure>_error` (of the folds;
         the datasets are taken as given), better_than_label_posterior (the number of means) and
-        means (that can be compared with the label posterior's). Methods come by their rank, then
-        the references by theirs. Only `tables.complete_part` counts.
+        means (that can be compared with the label posterior's), and multiple_of_limit (geometric
+        mean over the datasets of KL divided by the limit's). Methods come by their rank, then the
+        references by theirs, and last the limit, which has none. Only `tables.complete_part`
+        counts; the limit is there if it has all datasets of that part.
     """
     own = complete_part(recovery)
+    limit = recovery[(recovery["method"] == LIMIT) & recovery["dataset"].isin(own["dataset"])]
+    if set(limit["dataset"]) == set(own["dataset"]):
+        own = pd.concat([own, limit])
     own = own[own["measure"].isin(SIX)]
     squared = corrected_error(own["std"], own["folds"], folds) ** 2
     keys = [own["method"], own["measure"]]
@@ -67,8 +72,14 @@ def leaderboard(recovery: pd.DataFrame, ranks: pd.DataFrame, folds: int) -> pd.D
         table["means"] = gains.notna().sum().astype("Int64")
     else:
         table[["better_than_label_posterior", "means"]] = pd.NA
+    if LIMIT in wide:
+        table.loc[LIMIT, ["better_than_label_posterior", "means"]] = pd.NA
+    table["multiple_of_limit"] = np.nan
+    if LIMIT in wide and HEADLINE in set(own["measure"]):
+        kl = wide.xs(HEADLINE, level="measure")
+        table["multiple_of_limit"] = np.exp(np.log(kl.div(kl[LIMIT], axis=0)).mean())
     table = table.reset_index()
-    table["is_reference"] = table["method"].isin(REFERENCES)
+    table["is_reference"] = table["method"].isin(SET_APART)
     table = table.sort_values(["is_reference", "average_rank"], kind="stable", ignore_index=True)
     return table.drop(columns="is_reference")
 
@@ -92,7 +103,7 @@ def verdicts(results: pd.DataFrame, folds: int) -> pd.DataFrame:
     rows = []
     for dataset, own in kl.groupby("dataset", sort=False):
         wide = own.pivot(index=["repeat", "fold"], columns="method", values="value")
-        means = wide.drop(columns=list(REFERENCES), errors="ignore").mean().sort_values()
+        means = wide.drop(columns=list(SET_APART), errors="ignore").mean().sort_values()
         if means.empty:
             continue
         best, following = means.index[0], list(means.index[1:2])
@@ -132,7 +143,7 @@ def leader_sentence(board: pd.DataFrame) -> str | None:
     Args:
         board: the result of `leaderboard`.
     """
-    own = board[~board["method"].isin(REFERENCES)]
+    own = board[~board["method"].isin(SET_APART)]
     if own.empty:
         return None
     first, *others = own[["method", "average_rank"]].itertuples(index=False, name=None)

@@ -9,13 +9,14 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from conle.methods.registry import ABLATIONS, POSTERIORS, REFERENCES, TITLES
+from conle.methods.registry import ABLATIONS, POSTERIORS, SET_APART, TITLES
 from conle.reporting import statistics
 from conle.reporting.exhibits import EXHIBITS
 from conle.reporting.grids import (
     curve_grid,
     grid_of,
     leaderboard_grid,
+    limit_grid,
     published_grids,
     ranks_grid,
     recovery_grids,
@@ -73,7 +74,7 @@ def render_page(
         behind=[
             row.method
             for row in board.itertuples()
-            if row.method not in REFERENCES
+            if row.method not in SET_APART
             and not pd.isna(row.better_than_label_posterior)
             and row.better_than_label_posterior < row.means / 2
         ],
@@ -100,6 +101,7 @@ def render_page(
             "table1": grid_of(tables["table1"].drop(columns="sha256")),
             "examination": grid_of(tables["examination"], 3),
             "cost": grid_of(tables["cost"], 1),
+            "limit": limit_grid(tables["multiples_of_limit"]),
             "predictive": None
             if predictive is None
             else curve_grid(predictive, "method", "measure"),

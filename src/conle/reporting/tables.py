@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from conle.core.measures import MEASURES
-from conle.methods.registry import CHOSEN, FLOORS, TRUE_DISTRIBUTIONS
+from conle.methods.registry import CHOSEN, FLOORS, LIMIT, TRUE_DISTRIBUTIONS
 
 FORMULAS = {
     "kl_divergence": "Σ d ln(d / p)",
@@ -89,13 +89,16 @@ def recovery_table(
 
     Returns:
         Columns dataset, method, fitted_on, measure, mean, std, folds, rank (among the methods of
-        a dataset and measure; ties of the rounded means share the best), published, difference
-        and suspect. The last three are empty where nothing was published, and are in the row of the
-        measure `compared_with`.
+        a dataset and measure; ties of the rounded means share the best; the limit has none),
+        published, difference and suspect. The last three are empty where nothing was published, and
+        are in the row of the measure `compared_with`.
     """
     summary = summary[summary["measure"].isin(measures)]
     table = summary[summary["method"].isin(methods)].copy()
-    table["rank"] = _signed(table).groupby([table["dataset"], table["measure"]]).rank(method="min")
+    ranked = table[table["method"] != LIMIT]
+    table["rank"] = (
+        _signed(ranked).groupby([ranked["dataset"], ranked["measure"]]).rank(method="min")
+    )
     beside = comparison.assign(measure=comparison["compared_with"])
     table = table.merge(
         beside[["dataset", "method", "measure", "published", "difference", "suspect"]],
@@ -130,9 +133,9 @@ def complete_part(recovery: pd.DataFrame) -> pd.DataFrame:
     number of datasets that they recovered, and the part with the most pairs of a dataset and a
     method is chosen, so that a method with a single dataset does not exclude the others. The
     chosen posterior and those with one floor for all datasets are left out, because most of their
-    results repeat those of another posterior.
+    results repeat those of another posterior; so is the limit, which is no method.
     """
-    own = recovery[~recovery["method"].isin((CHOSEN, *FLOORS))]
+    own = recovery[~recovery["method"].isin((CHOSEN, *FLOORS, LIMIT))]
     found = {method: set(rows["dataset"]) for method, rows in own.groupby("method", sort=False)}
     names = sorted(found, key=lambda name: -len(found[name]))
     common = [
@@ -202,7 +205,7 @@ def wins_table(recovery: pd.DataFrame, published: pd.DataFrame, folds: int) -> p
     sign = pd.Series(np.where(larger, -1.0, 1.0), index=target.index)
     by_method = {
         method: own.set_index(["dataset", "measure"])
-        for method, own in recovery.groupby("method", sort=False)
+        for method, own in recovery[recovery["method"] != LIMIT].groupby("method", sort=False)
     }
     rows = []
     for method, own in by_method.items():
@@ -214,6 +217,26 @@ def wins_table(recovery: pd.DataFrame, published: pd.DataFrame, folds: int) -> p
         rows.append((method, len(compared), int(good.sum()), int((~good & (excess < error)).sum())))
     columns = ["method", "means", "at_least_as_good", "lost_within_error"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def limit_table(recovery: pd.DataFrame) -> pd.DataFrame:
+    """The mean KL of each method as a multiple of the limit's.
+
+    Args:
+        recovery: the result of `recovery_table`.
+
+    Returns:
+        Columns dataset, limit (its mean KL), and one per method; a row for each dataset that has
+        the limit.
+    """
+    kl = recovery[recovery["measure"] == "kl_divergence"]
+    wide = kl.pivot(index="dataset", columns="method", values="mean")
+    if LIMIT not in wide:
+        return pd.DataFrame(columns=["dataset", LIMIT])
+    own = wide.reindex(kl["dataset"].unique(), columns=kl["method"].unique()).dropna(subset=LIMIT)
+    multiples = own.drop(columns=LIMIT).div(own[LIMIT], axis=0)
+    multiples.insert(0, LIMIT, own[LIMIT])
+    return multiples.rename_axis(columns=None).reset_index()
 
 
 def cost_table(costs: Mapping[tuple[str, str], Mapping[str, Any] | None]) -> pd.DataFrame:

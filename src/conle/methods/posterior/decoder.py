@@ -41,12 +41,16 @@ from conle.methods.contract import (
     check_inputs,
     progress,
 )
-from conle.methods.posterior.inference import Draw, Inference, with_intercept
+from conle.methods.posterior.inference import Draw, Inference, Represented, with_intercept
 from conle.methods.posterior.label_checks import check_labels, warn_of_unidentified_scale
 from conle.methods.posterior.representations import (
     RepresentationLearner,
 )
-from conle.methods.posterior.sampler import coefficients_from_arrays, coefficients_to_arrays
+from conle.methods.posterior.sampler import (
+    Coefficients,
+    coefficients_from_arrays,
+    coefficients_to_arrays,
+)
 from conle.methods.seeds import fold_seeds, spawned
 from conle.methods.training.default_settings import default_settings
 from conle.methods.training.scheduling import (
@@ -170,9 +174,11 @@ class PosteriorDecoder(InductiveEnhancer):
                 ]
 
             with counter.attempt(len(chunk)) as count_sweep:
-                coefficients = inference.fit(
+                coefficients = self._fit_chunk(
+                    inference,
                     represented(training),
-                    [logical_labels[rows] for rows in training],
+                    logical_labels,
+                    training,
                     [seeds[fold][0] for fold in chunk],
                     count_sweep,
                 )
@@ -330,6 +336,20 @@ class PosteriorDecoder(InductiveEnhancer):
         of_labels = np.log((agreeing + 0.5) / (draws + 1)).mean(axis=1)
         of_counts = np.log((own + 0.5) / (draws + 0.5 * labels))
         return float((of_labels + of_counts).mean())
+
+    def _fit_chunk(
+        self,
+        inference: Inference,
+        representations: Sequence[Represented],
+        logical_labels: LogicalLabels,
+        training: Sequence[Rows],
+        seeds: Sequence[np.random.SeedSequence],
+        on_sweep: Callable[[], None],
+    ) -> list[Coefficients]:
+        """Sample the coefficients of some folds given the logical labels of their training rows."""
+        return inference.fit(
+            representations, [logical_labels[rows] for rows in training], seeds, on_sweep
+        )
 
     @default_settings()
     def _fit(self, features: Features, logical_labels: LogicalLabels) -> None:

@@ -73,10 +73,7 @@ def recover(
     with measured_cost() as cost, progress_bar(cell.title) as on_progress:
         recovery, rows = _recover_tests(enhancer, X, L, splits, protocol, on_progress)
     on_all = protocol == "transductive" or not enhancer.inductive
-    recovered = folds[["repeat", "fold", "sample"]].reset_index(drop=True)
-    recovered.insert(0, "protocol", protocol)
-    recovered.insert(1, "fitted_on", "all" if on_all else "training_folds")
-    recovered[list(logical_labels.columns)] = np.concatenate(rows)
+    recovered = recovered_table(folds, logical_labels, np.concatenate(rows), protocol, on_all)
     if not METHODS[cell.method].trained:
         return recovered, cost
     if "reading" in recovery.weights:
@@ -85,6 +82,29 @@ def recover(
         logger.info("%s: kept readings by number of folds: %s", cell.title, shown)
     fitted = [ALL_ROWS] if protocol == "transductive" else folds_of(folds)
     return recovered, cost, recovery.weights, curves_table(recovery, fitted)
+
+
+def recovered_table(
+    folds: pd.DataFrame,
+    logical_labels: pd.DataFrame,
+    rows: np.ndarray,
+    protocol: str,
+    on_all: bool = False,
+) -> pd.DataFrame:
+    """The recovered rows of every test fold: `RECOVERED_COLUMNS`, and one column per label.
+
+    Args:
+        folds: columns repeat, fold, sample.
+        logical_labels: its columns name the labels.
+        rows: the recovered distributions, in the order of the folds.
+        protocol: "cross_validation" or "transductive".
+        on_all: whether the method was fitted to all rows.
+    """
+    recovered = folds[["repeat", "fold", "sample"]].reset_index(drop=True)
+    recovered.insert(0, "protocol", protocol)
+    recovered.insert(1, "fitted_on", "all" if on_all else "training_folds")
+    recovered[list(logical_labels.columns)] = rows
+    return recovered
 
 
 def _recover_tests(

@@ -77,7 +77,7 @@ def rank_map(recovery: pd.DataFrame) -> Figure:
     Args:
         recovery: the result of `tables.recovery_table`.
     """
-    rows = recovery[recovery["measure"] != "kl_divergence_reversed"]
+    rows = recovery[recovery["measure"] != "kl_divergence_reversed"].dropna(subset="rank")
     methods, datasets = _names(rows, "method", "dataset")
     figure, (axes,) = _map_panels(1, [method_title(name, rows) for name in methods], datasets)
     ranks = rows.groupby(["method", "dataset"])["rank"].mean().unstack()

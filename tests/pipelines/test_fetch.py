@@ -180,3 +180,20 @@ def test_entries_describe_the_real_files(real_data, dataset):
     variables = {name for name, *_ in whosmat(path)}
     keys = entry.index.intersection(["features_key", "distributions_key"])
     assert set(entry[keys]) <= variables
+
+
+def test_the_page_lists_the_registry(request):
+    page = (request.config.rootpath / "docs" / "benchmark-data.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    rows = {line[0]: line[1:] for line in lines if line[0] != "dataset"}
+    assert list(rows) == list(KNOWN_DATASETS)
+    sizes = TABLE_1.set_index("dataset").astype(str).agg(" x ".join, axis=1)
+    for entry in ENTRIES.drop_duplicates("dataset").itertuples():
+        if entry.dataset in sizes:
+            assert rows[entry.dataset][0] == sizes[entry.dataset]
+        if not pd.isna(entry.degrees):
+            assert entry.degrees in rows[entry.dataset]
+        if not pd.isna(entry.citation):
+            assert entry.citation in " ".join(page.split())
+        if not pd.isna(entry.renormalised):
+            assert f"- {entry.dataset}: {entry.renormalised}." in page

@@ -163,8 +163,8 @@ def test_entries_of_the_registry():
 
 
 @pytest.mark.parametrize("dataset", ["M2B", "Music", "Yeast_spoem", "emotion6", *TABLE_1.dataset])
-def test_entries_describe_the_real_files(real_data, dataset):
-    folder = real_data if dataset in PAPER_DATASETS else real_data.parent / "data_public"
+def test_entries_describe_the_real_files(request, dataset):
+    folder = request.getfixturevalue("real_data" if dataset in PAPER_DATASETS else "public_data")
     path = folder / f"{dataset}.mat"
     if not path.is_file():
         pytest.skip(f"needs {dataset}.mat in {folder.name}")
@@ -180,6 +180,16 @@ def test_entries_describe_the_real_files(real_data, dataset):
     variables = {name for name, *_ in whosmat(path)}
     keys = entry.index.intersection(["features_key", "distributions_key"])
     assert set(entry[keys]) <= variables
+
+
+def test_the_command_fetches_the_datasets_that_it_names(project, public_data):
+    given = f"--params=fetch_from={public_data}"
+    run = project.kedro("run", "--pipelines=fetch", "--datasets=Music,emotion6", given)
+    assert run.returncode == 0, run.stderr
+    raw = project.folder / "data" / "01_raw"
+    assert {path.name for path in raw.iterdir()} == {"Music.mat", "emotion6.mat"}
+    for path in raw.iterdir():
+        assert path.read_bytes() == (public_data / path.name).read_bytes()
 
 
 def test_the_page_lists_the_registry(request):

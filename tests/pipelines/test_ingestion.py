@@ -229,3 +229,25 @@ def test_benchmark_files(real_data, name, request):
     assert source.items() <= statistics.items()
     assert statistics["sizes_match_table_1"] is True
     assert statistics["file_is_the_benchmarks"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "warning"),
+    [
+        ("M2B", (1240, 250, 5), ""),
+        ("Music", (360, 128, 9), ""),
+        ("Yeast_spoem", (2465, 24, 2), ""),
+        ("emotion6", (1980, 168, 7), "1568 rows sum to 1 only within 1.7e-06, and are divided by"),
+    ],
+)
+def test_public_files(public_data, name, shape, warning, caplog):
+    variables = BenchmarkMatDataset(filepath=str(public_data / f"{name}.mat")).load()
+    features, distributions, given, _ = ingested(variables, 10, name)
+    assert (*features.shape, distributions.shape[1]) == shape
+    assert given.shape == (len(features), 0)
+    np.testing.assert_array_equal(features, variables["features"])
+    np.testing.assert_allclose(distributions, variables["labels"], atol=2e-6)
+    np.testing.assert_allclose(distributions.sum(axis=1), 1, rtol=1e-9)
+    assert len(caplog.records) == bool(warning)
+    assert warning in caplog.text
+    assert ("degrees are rounded to six digits" in caplog.text) == bool(warning)

@@ -35,6 +35,15 @@ def real_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def public_data(real_data) -> Path:
+    """The folder of the public .mat files, beside that of the benchmark's."""
+    folder = real_data.parent / "data_public"
+    if not folder.is_dir():
+        pytest.skip("needs public .mat files: put them into data_public beside CONLE_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def load_real(real_data):
     """Loads features and label distributions of a benchmark dataset, as the file holds them."""
 

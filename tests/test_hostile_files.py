@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -20,11 +21,14 @@ from scipy.io import savemat
 from sklearn.pipeline import FunctionTransformer
 
 import conle
+from conle import known_datasets
 from conle.data.mat import BenchmarkMatDataset
 from conle.data.models import FittedModelDataset
 from conle.data.multilabel import MultiLabelDataset
 from conle.errors import DataError, RawFileError
 from conle.pipelines.ingestion.nodes import ingest
+
+REGISTRY = pd.read_csv(known_datasets.REGISTRY)
 
 
 class Payload:
@@ -82,7 +86,7 @@ def test_pickled_objects_in_a_matlab_file(trap, tmp_path):
     savemat(path, {"features": cells})
     raw = BenchmarkMatDataset(filepath=str(path)).load()
     with pytest.raises(DataError, match="must be a matrix of real numbers"):
-        ingest(raw, 2, dataset="Toy")
+        ingest(raw, 2, REGISTRY, dataset="Toy")
 
 
 def test_an_extension_type_with_a_pickle_in_a_parquet_file(trap, tmp_path):
@@ -180,7 +184,7 @@ def test_damaged_bytes_end_in_a_message_or_in_distributions(small_file, position
     damaged.write_bytes(content[: length if length < len(content) else None])
     try:
         raw = BenchmarkMatDataset(filepath=str(damaged)).load()
-        features, distributions, *_ = ingest(raw, 2, dataset="Toy")
+        features, distributions, *_ = ingest(raw, 2, REGISTRY, dataset="Toy")
     except (DataError, RawFileError):
         return
     assert np.isfinite(features.to_numpy()).all()

@@ -3,7 +3,8 @@ import logging
 import pytest
 
 from conle.errors import ParameterError
-from conle.options import PAPER_DATASETS, RunOptions, run_options, set_run_parameters
+from conle.known_datasets import PAPER_DATASETS, PUBLIC_DATASETS
+from conle.options import RunOptions, run_options, set_run_parameters
 
 PARAMETERS = {
     "datasets": ["Artificial"],
@@ -55,6 +56,15 @@ def test_the_papers_datasets(select, given):
     assert select(given) == list(PAPER_DATASETS)
 
 
+def test_public_datasets(select):
+    """Natural_Scene is both a dataset of the paper and a public one, and is taken once."""
+    assert select("public") == list(PUBLIC_DATASETS)
+    assert len(PUBLIC_DATASETS) == 13
+    both = select("paper+public+Mine")
+    assert both == [*PAPER_DATASETS, *PUBLIC_DATASETS[:-1], "Mine"]
+    assert PUBLIC_DATASETS[-1] == "Natural_Scene"
+
+
 def test_a_dataset_of_the_users_own_may_be_named_in_every_run():
     """The configuration declares the dataset once; runs without it accept the declaration."""
     named = PARAMETERS["predictive"] | {"without": ["Mine"], "repeats": 20}
@@ -67,15 +77,15 @@ def test_a_dataset_of_the_users_own_may_be_named_in_every_run():
 
 def test_present_datasets(select, tmp_path, caplog):
     (tmp_path / "raw").mkdir()
-    for name in ("Yeast_spo", "SJAFFE", "Mine"):
+    for name in ("Yeast_spo", "Music", "SJAFFE", "Mine"):
         (tmp_path / "raw" / f"{name}.mat").touch()
     with caplog.at_level(logging.WARNING):
-        assert select("present") == ["SJAFFE", "Yeast_spo"]
+        assert select("present") == ["SJAFFE", "Yeast_spo", "Music"]
     assert "left out: SBU_3DFE, Natural_Scene, Movie" in caplog.text
 
 
 def test_nothing_present(select):
-    with pytest.raises(ParameterError, match="None of the paper's datasets is in raw"):
+    with pytest.raises(ParameterError, match="None of the known datasets is in raw"):
         select("present")
 
 

@@ -144,11 +144,11 @@ def test_missing_inputs(tmp_path):
     assert message.startswith(
         f"These raw files are missing:\n  {tmp_path.as_posix()}/raw/SJAFE.mat\n"
     )
-    assert "SJAFE is no dataset of the paper; did you mean 'SJAFFE'?" in message
+    assert "SJAFE is no known dataset; did you mean 'SJAFFE'?" in message
     assert refused("enhance.input", RawFileError, input="my.csv") == "my.csv is missing"
     assert "No table is given: --input FILE" in refused("enhance.input", RawFileError)
     assert refused("enhance.fitted_model", RawFileError, model="m").startswith("m is missing")
-    assert "git restores them" in refused("known_files", RawFileError)
+    assert "git restores them" in refused("known_datasets", RawFileError)
     message = refused("Toy.folds", ParameterError)
     assert "no run has left in the catalog yet:\n  Toy.folds\n" in message
     assert message.endswith("The catalog holds no run of a method.")

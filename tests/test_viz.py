@@ -107,7 +107,7 @@ def test_conle_on_one_dataset_is_laid_open(registered, layer_of, dataset):
     expected = {
         layer: {f"{dataset}.{name}" for name in names} for layer, names in of_dataset.items()
     }
-    expected["01 raw"] |= {"published_sizes", "published_recovery", "known_files"}
+    expected["01 raw"] |= {"published_sizes", "published_recovery", "known_datasets"}
     expected["08 reporting"] |= {"results", "comparison"}
     assert rows == expected
     # At 1400 x 900 Kedro-Viz shows these 25 at 54 %.

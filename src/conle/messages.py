@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conle.known_datasets import KNOWN_DATASETS
 from conle.methods.registry import suggestion
-from conle.options import PAPER_DATASETS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,18 +22,19 @@ MOST_DATASETS = 3
 def missing_raw_files(missing: Sequence[str], raw_dir: str) -> str:
     """Names the missing raw files and the ways to get them."""
     files = "\n".join(f"  {raw_dir}/{name}.mat" for name in missing)
-    known = (*PAPER_DATASETS, "Artificial")
+    known = (*KNOWN_DATASETS, "Artificial")
     misspelt = "".join(
-        f"\n{name} is no dataset of the paper{suggestion(name, known)}"
+        f"\n{name} is no known dataset{suggestion(name, known)}"
         for name in missing
         if name not in known
     )
+    fetched = ",".join(name for name in missing if name in KNOWN_DATASETS)
     return (
         f"These raw files are missing:\n{files}{misspelt}\n"
-        "The benchmark's datasets were collected by X. Geng and are distributed by the PALM "
-        "group, Southeast University, for academic use: kedro run --pipeline=fetch gets them "
-        'there. --params "raw_dir=FOLDER" names another folder, --params '
-        '"datasets=present" takes those of the paper that are there.'
+        f"kedro run --pipeline=fetch --datasets {fetched or 'paper'} gets "
+        f"{'them' if fetched else 'the datasets of the paper'} there. "
+        '--params "raw_dir=FOLDER" names another folder, --params "datasets=present" takes the '
+        "known datasets that are there."
     )
 
 

@@ -30,26 +30,13 @@ from pydantic import (
 )
 
 from conle.errors import ParameterError
+from conle.known_datasets import KNOWN_DATASETS, PAPER_DATASETS, PUBLIC_DATASETS
 from conle.methods.registry import METHODS, suggestion
 
 logger = logging.getLogger(__name__)
 
-PAPER_DATASETS = (
-    "SJAFFE",
-    "SBU_3DFE",
-    "Natural_Scene",
-    "Movie",
-    "Yeast_alpha",
-    "Yeast_cdc",
-    "Yeast_elu",
-    "Yeast_diau",
-    "Yeast_dtt",
-    "Yeast_heat",
-    "Yeast_cold",
-    "Yeast_spo",
-    "Yeast_spo5",
-)
-PAPER, PRESENT = "paper", "present"
+# Words that stand for names of datasets.
+PAPER, PUBLIC, PRESENT = "paper", "public", "present"
 # The value of `method` that lets a comparison choose.
 AUTO = "auto"
 # Names that entries of the catalog begin with.
@@ -204,7 +191,7 @@ class RunOptions(BaseModel):
     sensitivity: SensitivityOptions
     convergence: ConvergenceOptions
     predictive: PredictiveOptions
-    fetch_from: Annotated[str, AfterValidator(_without_password)]
+    fetch_from: Annotated[str, AfterValidator(_without_password)] | None
     input: str | None
     method: Annotated[str, AfterValidator(_known_method_or_auto)]
     enhance: EnhanceOptions
@@ -219,13 +206,13 @@ class RunOptions(BaseModel):
         Other unknown names pass: a configuration may name a user's own dataset, also in runs
         without it.
         """
-        known = {*PAPER_DATASETS, *self.datasets, "Artificial"}
+        known = {*KNOWN_DATASETS, *self.datasets, "Artificial"}
         named = {"degree_floors": self.degree_floors, "predictive.without": self.predictive.without}
         for option, names in named.items():
             for name in names:
                 if name not in known and get_close_matches(name, known, n=1, cutoff=0.8):
                     raise ValueError(
-                        f"{option} names {name}, which is no dataset of the paper or of this run"
+                        f"{option} names {name}, which is no known dataset and none of this run"
                         f"{suggestion(name, known)}"
                     )
         return self
@@ -330,28 +317,32 @@ def run_parameters() -> Mapping[str, Any]:
 def run_options() -> RunOptions:
     """The options of the run, with the names of all datasets.
 
-    `paper` is replaced by the names of the paper's datasets, `present` by those whose files exist.
+    `paper` and `public` are replaced by the names of their datasets, `present` by those of both
+    whose files exist.
 
     Raises:
-        ParameterError: the parameters are wrong, or no file of the paper's datasets exists.
+        ParameterError: the parameters are wrong, or no file of a known dataset exists.
     """
     parameters, project_path = _run_parameters or _configured_parameters()
     options = RunOptions.from_parameters(parameters)
-    if options.datasets == [PAPER]:
-        return options.model_copy(update={"datasets": list(PAPER_DATASETS)})
-    if options.datasets != [PRESENT]:
-        return options
-    remote = "://" in options.raw_dir
-    files, folder = fsspec.url_to_fs(
-        options.raw_dir if remote else str(project_path / options.raw_dir)
-    )
-    present = [name for name in PAPER_DATASETS if files.isfile(f"{folder}/{name}.mat")]
+    groups = {PAPER: PAPER_DATASETS, PUBLIC: PUBLIC_DATASETS}
+    if PRESENT in options.datasets:
+        groups[PRESENT] = _present_datasets(options.raw_dir, project_path)
+    # Groups overlap: each name is taken once.
+    names = dict.fromkeys(name for given in options.datasets for name in groups.get(given, [given]))
+    return options.model_copy(update={"datasets": list(names)})
+
+
+def _present_datasets(raw_dir: str, project_path: Path) -> list[str]:
+    """The known datasets whose files exist."""
+    files, folder = fsspec.url_to_fs(raw_dir if "://" in raw_dir else str(project_path / raw_dir))
+    present = [name for name in KNOWN_DATASETS if files.isfile(f"{folder}/{name}.mat")]
     if not present:
-        raise ParameterError(f"None of the paper's datasets is in {options.raw_dir}")
-    absent = [name for name in PAPER_DATASETS if name not in present]
+        raise ParameterError(f"None of the known datasets is in {raw_dir}")
+    absent = [name for name in KNOWN_DATASETS if name not in present]
     if absent:
-        logger.warning("Not in %s, left out: %s", options.raw_dir, ", ".join(absent))
-    return options.model_copy(update={"datasets": present})
+        logger.warning("Not in %s, left out: %s", raw_dir, ", ".join(absent))
+    return present
 
 
 def _configured_parameters() -> tuple[Mapping[str, Any], Path]:

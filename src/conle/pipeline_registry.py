@@ -15,7 +15,7 @@ from conle.methods.registry import (
     REFERENCES,
     SET_APART,
 )
-from conle.options import PAPER_DATASETS, run_options, run_parameters
+from conle.options import run_options, run_parameters
 from conle.pipelines import (
     convergence,
     enhance,
@@ -41,9 +41,9 @@ def register_pipelines() -> dict[str, Pipeline]:
         their methods need, from the raw files to the scored results; all have the reference rows.
         `__default__` runs `conle`, `baselines` and the report. `predictive` learns from the
         recovered distributions of the same datasets. `sensitivity` and `convergence` run for
-        datasets of their own, `enhance` for a table without distributions; `fetch` gets the paper's
-        datasets. `report` and the parts of `__default__` read what earlier runs left in the
-        catalog.
+        datasets of their own, `enhance` for a table without distributions; `fetch` gets the
+        selected datasets, those of the paper by default. `report` and the parts of `__default__`
+        read what earlier runs left in the catalog.
     """
     options = run_options()
     parameters = run_parameters()
@@ -91,7 +91,7 @@ def register_pipelines() -> dict[str, Pipeline]:
         + convergence.create_pipeline(options.convergence.datasets, parameters),
         "predictive": prepared(learned_from)
         + predictive.create_pipeline(learned_from, options.predictive.methods, parameters),
-        "fetch": fetch.create_pipeline(PAPER_DATASETS),
+        "fetch": fetch.create_pipeline(datasets),
         "enhance": enhance.create_pipeline(options.enhance, parameters),
         "report": reporting.create_pipeline(datasets),
         "__default__": from_raw_files(every_method)

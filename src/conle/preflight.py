@@ -47,7 +47,7 @@ PUBLISHED_FILES = (
     "published_recovery",
     "published_ranks",
     "published_ablation",
-    "known_files",
+    "known_datasets",
 )
 SECONDS_FOR_AN_ANSWER = 10
 # Parameters that only the catalog reads.

@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from conle import known_datasets
 from conle.data.mat import BenchmarkMatDataset
 from conle.errors import DataError
 from conle.pipelines.ingestion.nodes import describe, ingest, make_logical_labels
 
 FEATURES = np.arange(12.0).reshape(4, 3)
+REGISTRY = pd.read_csv(known_datasets.REGISTRY)
 DISTRIBUTIONS = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [1.0, 0.0, 0.0], [0.3, 0.3, 0.4]])
 
 
@@ -16,8 +18,8 @@ def raw(features=FEATURES, labels=DISTRIBUTIONS, **more):
     return {"features": features, "labels": labels, "__file__": "Toy.mat", "__sha256__": "0"} | more
 
 
-def ingested(variables, folds=2):
-    return ingest(variables, folds, dataset="Toy")
+def ingested(variables, folds=2, dataset="Toy"):
+    return ingest(variables, folds, REGISTRY, dataset=dataset)
 
 
 def test_takes_features_and_distributions():
@@ -89,6 +91,26 @@ def test_degrees_with_three_decimals(caplog):
         caplog.clear()
     ingested(raw())
     assert not caplog.records
+
+
+def test_rows_that_the_registry_has_a_reason_for(caplog):
+    """FG-Net's degrees are the density of a normal distribution at the ages from 0 to 69."""
+    ages = np.arange(70.0)
+    density = np.exp(-((ages - np.array([[5.0], [30.0], [69.0], [30.0]])) ** 2) / 18)
+    density /= 3 * np.sqrt(2 * np.pi)
+    _, distributions, *_ = ingested(raw(labels=density), dataset="FG-Net")
+    np.testing.assert_allclose(
+        distributions, density / density.sum(axis=1, keepdims=True), rtol=1e-14
+    )
+    assert (
+        "FG-Net (Toy.mat): 2 rows sum to 1 only within 0.43, and are divided by their sum: the "
+        "density around an age is cut off at ages 0 and 69"
+    ) in caplog.text
+    with pytest.raises(DataError, match="label distributions must sum to 1"):
+        ingested(raw(labels=density))
+    density[1] = 0
+    with pytest.raises(DataError, match=r"must sum to 1; rows \(from 0\) 1 \(sum 0\)"):
+        ingested(raw(labels=density), dataset="FG-Net")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +215,7 @@ def test_statistics_that_differ_from_table_1_are_reported(caplog):
 def test_benchmark_files(real_data, name, request):
     published = request.config.rootpath / "src" / "conle" / "published"
     variables = BenchmarkMatDataset(filepath=str(real_data / f"{name}.mat")).load()
-    features, distributions, given, source = ingest(variables, 10, dataset=name)
+    features, distributions, given, source = ingested(variables, 10, name)
     np.testing.assert_array_equal(distributions, variables["labels"])
     statistics = describe(
         variables,
@@ -201,9 +223,31 @@ def test_benchmark_files(real_data, name, request):
         distributions,
         make_logical_labels(distributions, given, 0.5),
         pd.read_csv(published / "table1_datasets.csv"),
-        pd.read_csv(published / "known_files.csv"),
+        REGISTRY,
         dataset=name,
     )
     assert source.items() <= statistics.items()
     assert statistics["sizes_match_table_1"] is True
     assert statistics["file_is_the_benchmarks"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "warning"),
+    [
+        ("M2B", (1240, 250, 5), ""),
+        ("Music", (360, 128, 9), ""),
+        ("Yeast_spoem", (2465, 24, 2), ""),
+        ("emotion6", (1980, 168, 7), "1568 rows sum to 1 only within 1.7e-06, and are divided by"),
+    ],
+)
+def test_public_files(public_data, name, shape, warning, caplog):
+    variables = BenchmarkMatDataset(filepath=str(public_data / f"{name}.mat")).load()
+    features, distributions, given, _ = ingested(variables, 10, name)
+    assert (*features.shape, distributions.shape[1]) == shape
+    assert given.shape == (len(features), 0)
+    np.testing.assert_array_equal(features, variables["features"])
+    np.testing.assert_allclose(distributions, variables["labels"], atol=2e-6)
+    np.testing.assert_allclose(distributions.sum(axis=1), 1, rtol=1e-9)
+    assert len(caplog.records) == bool(warning)
+    assert warning in caplog.text
+    assert ("degrees are rounded to six digits" in caplog.text) == bool(warning)

@@ -29,6 +29,8 @@ def test_labels_have_the_names_of_the_field():
     labels = [f"label_{number}" for number in range(1, 7)]
     assert label_titles("SJAFFE", labels)[:2] == ["happiness", "sadness"]
     assert label_titles("Movie", labels[:5]) == ["1 star", *(f"{n} stars" for n in (2, 3, 4, 5))]
+    assert label_titles("emotion6", range(7))[1] == "disgust"
+    assert label_titles("FG-Net", range(70))[::69] == ["age 0", "age 69"]
     assert label_titles("Yeast_heat", labels)[5] == "label 6"
     # A file of that name with other labels.
     assert label_titles("SJAFFE", ["joy", "label_2"]) == ["joy", "label 2"]

@@ -1,4 +1,4 @@
-"""Fetch files of the benchmark from their authors' repository, from a mirror or from a folder."""
+"""Fetch files of known datasets from a public repository, from a mirror or from a folder."""
 
 import hashlib
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from conle.errors import RawFileError
 BYTES_AT_A_TIME = 2**16
 # Seconds to wait for a connection, and between two pieces of a file.
 PATIENCE = (10.0, 30.0)
-# A download stops at this number of bytes, hundreds of times the size of the benchmark's largest
-# file, because a server may never stop.
+# A download stops at this number of bytes, far above the size of the known files, because a
+# server may never stop.
 LARGEST_FILE = 2**30
 ATTEMPTS = 3
 
@@ -82,8 +82,7 @@ def fetch(
 def _checked(content: bytes, place: str, sha256: str | None, git_blob: str | None) -> bytes:
     if not is_known(content, sha256, git_blob):
         raise RawFileError(
-            f"{place} is not the benchmark's file of that name: its checksum differs. Nothing was "
-            "written"
+            f"{place} is not the known file of that name: its checksum differs. Nothing was written"
         )
     return content
 

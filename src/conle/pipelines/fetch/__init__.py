@@ -1,4 +1,4 @@
-"""The benchmark's files, fetched and checked."""
+"""Files of known datasets, fetched and checked."""
 
 from conle.pipelines.fetch.pipeline import create_pipeline
 

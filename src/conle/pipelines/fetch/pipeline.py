@@ -5,37 +5,43 @@ from collections.abc import Sequence
 from kedro.pipeline import Node, Pipeline
 
 from conle.cells import bind
-from conle.pipelines.fetch.nodes import announce_licence, fetch_dataset
+from conle.known_datasets import PAPER_DATASETS
+from conle.pipelines.fetch.nodes import announce_terms, fetch_dataset
 
 
 def create_pipeline(datasets: Sequence[str]) -> Pipeline:
-    """Fetch files of the benchmark into the folder of the raw data."""
+    """Fetch known datasets into the folder of the raw data.
+
+    Artificial is made, not fetched. A selection of Artificial alone, which is the default, stands
+    for the paper's datasets.
+    """
+    names = [name for name in datasets if name != "Artificial"] or list(PAPER_DATASETS)
     return Pipeline(
         [
             Node(
-                announce_licence,
-                inputs=None,
-                outputs="licence",
-                name="announce_licence",
+                bind(announce_terms, datasets=names),
+                inputs="known_datasets",
+                outputs="terms",
+                name="announce_terms",
                 # The terms are logged for any selection of files.
-                tags=list(datasets),
+                tags=names,
             ),
             *(
                 Node(
                     bind(fetch_dataset, dataset=dataset),
                     inputs=[
                         f"{dataset}.present",
-                        "known_files",
+                        "known_datasets",
                         "params:fetch_from",
                         "params:raw_dir",
-                        "licence",
+                        "terms",
                     ],
                     outputs=f"{dataset}.fetched",
                     name="fetch",
                     namespace=dataset,
                     tags=dataset,
                 )
-                for dataset in datasets
+                for dataset in names
             ),
         ],
         tags="fetch",

@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 # Rows whose sum is this close to 1 are used as they are; others are divided by their sum.
 EXACT_SUM_TOLERANCE = 1e-9
-# Rows whose sum is further from 1 than this are refused. Degrees with three decimals may sum to
-# 0.999 or 1.001, and as floats these may be further from 1 than 0.001.
+# Rows whose sum is further from 1 than this are refused, unless the registry says why. Degrees with
+# three decimals may sum to 0.999 or 1.001, and as floats these may be further from 1 than 0.001.
 SUM_TOLERANCE = 1e-3 + EXACT_SUM_TOLERANCE
 ROWS_SHOWN = 5
 
@@ -37,7 +37,7 @@ def write_artificial() -> dict[str, np.ndarray]:
 
 
 def ingest(
-    raw: Mapping[str, Any], folds: int, *, dataset: str
+    raw: Mapping[str, Any], folds: int, known_datasets: pd.DataFrame, *, dataset: str
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, str]]:
     """Check a raw file, and split it into features, distributions and logical labels.
 
@@ -46,11 +46,13 @@ def ingest(
     Args:
         raw: the variables of the file, with its name and checksum under `__file__`, `__sha256__`.
         folds: number of folds; the file must have at least as many samples.
-        dataset: named in messages.
+        known_datasets: the registry; `renormalised` says why rows of a dataset do not sum to 1.
+        dataset: selects the row of the registry; named in messages.
 
     Returns:
         Features (samples x features). Label distributions (samples x labels, float64); rows whose
-        sum is not within 1e-9 of 1 are divided by it. The file's own logical labels, without
+        sum is not within 1e-9 of 1 are divided by it. Sums further from 1 than 0.001 are refused,
+        unless the registry gives a reason for them. The file's own logical labels, without
         columns if it has none. The source: dataset, file and SHA-256.
 
     Raises:
@@ -78,8 +80,9 @@ def ingest(
         (distributions < 0).any(axis=1), place, "label distributions have negative degrees"
     )
     sums = distributions.sum(axis=1)
+    reason = _column(known_datasets, "renormalised").get(dataset)
     _refuse_rows(
-        np.abs(sums - 1) > SUM_TOLERANCE,
+        np.abs(sums - 1) > SUM_TOLERANCE if reason is None else sums == 0,
         place,
         "label distributions must sum to 1",
         [f"sum {value:.6g}" for value in sums],
@@ -87,10 +90,11 @@ def ingest(
     inexact = np.abs(sums - 1) > EXACT_SUM_TOLERANCE
     if inexact.any():
         logger.warning(
-            "%s: %d rows sum to 1 only within %.2g, and are divided by their sum",
+            "%s: %d rows sum to 1 only within %.2g, and are divided by their sum%s",
             place,
             inexact.sum(),
             np.abs(sums - 1).max(),
+            "" if reason is None else f": {reason}",
         )
     distributions = np.where(inexact[:, None], distributions / sums[:, None], distributions)
 
@@ -134,7 +138,7 @@ def describe(
     label_distributions: pd.DataFrame,
     logical_labels: pd.DataFrame,
     published_sizes: pd.DataFrame,
-    known_files: pd.DataFrame,
+    known_datasets: pd.DataFrame,
     *,
     dataset: str,
 ) -> dict[str, Any]:
@@ -146,7 +150,7 @@ def describe(
         label_distributions: samples x labels.
         logical_labels: samples x labels.
         published_sizes: the paper's Table 1: dataset, examples, features, labels.
-        known_files: SHA-256 of the benchmark's files: dataset, sha256.
+        known_datasets: the registry: dataset, sha256.
         dataset: selects the row of both tables.
 
     Returns:
@@ -167,12 +171,12 @@ def describe(
         sizes_match = sizes == expected
         if not sizes_match:
             logger.warning("%s has %s, Table 1 of the paper %s", dataset, sizes, expected)
-    checksums = known_files.dropna(subset="sha256").set_index("dataset")["sha256"]
+    checksums = _column(known_datasets, "sha256")
     file_is_known = None
     if dataset in checksums.index:
         file_is_known = source["sha256"] == checksums[dataset]
         if not file_is_known:
-            logger.warning("%s differs from the benchmark's file of that name", source["file"])
+            logger.warning("%s differs from the known file of that name", source["file"])
     counts, occurrences = np.unique(relevant, return_counts=True)
     return {
         **source,
@@ -185,6 +189,11 @@ def describe(
         "sizes_match_table_1": sizes_match,
         "file_is_the_benchmarks": file_is_known,
     }
+
+
+def _column(known_datasets: pd.DataFrame, column: str) -> pd.Series:
+    """The cells of a column that are not empty, by dataset."""
+    return known_datasets.dropna(subset=column).set_index("dataset")[column]
 
 
 def _source(raw: Mapping[str, Any], dataset: str) -> dict[str, str]:

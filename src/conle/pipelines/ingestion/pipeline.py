@@ -30,7 +30,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
         nodes += [
             Node(
                 bind(ingest, dataset=dataset),
-                inputs=[f"{dataset}.raw", "params:folds"],
+                inputs=[f"{dataset}.raw", "params:folds", "known_datasets"],
                 outputs=[
                     f"{dataset}.features",
                     f"{dataset}.label_distributions",
@@ -59,7 +59,7 @@ def create_pipeline(datasets: Sequence[str]) -> Pipeline:
                     f"{dataset}.label_distributions",
                     f"{dataset}.logical_labels",
                     "published_sizes",
-                    "known_files",
+                    "known_datasets",
                 ],
                 outputs=f"{dataset}.statistics",
                 name="describe",

@@ -193,7 +193,7 @@ def test_an_empty_catalog(toy):
         "conle_adaptive, conle_posterior, posterior_pca" in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "19 methods of a dataset are missing" in page
+    assert "20 methods of a dataset are missing" in page
     table = toy.report_table("table3").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 
@@ -234,7 +234,7 @@ def test_report_of_everything(everything):
     folder = project.newest("08_reporting/report/exhibits")
     made = {path.name for path in folder.iterdir()} - {"contents.json"}
     drawn = {"table1", "table2", "table3", "cost"}
-    empty = {"table4", "posterior", "tests", "figure3", "figure4", "predictive"}
+    empty = {"table4", "posterior", "limit", "tests", "figure3", "figure4", "predictive"}
     assert made == {
         *(f"{name}.tex" for name in drawn | empty | {"ranks", "leaderboard"}),
         *(
@@ -653,3 +653,24 @@ def test_a_report_takes_a_cell_from_one_run(toy):
     assert toy.run("report", datasets="Toy").returncode == 0
     cost = pd.read_csv(toy.report_table("cost")).set_index("method")
     assert cost.loc["conle", "seconds"] == pytest.approx(seconds)
+
+
+@pytest.mark.slow
+def test_the_limit_is_set_apart(toy):
+    """It is the last row of the tables, and no method is ranked after it."""
+    for pipeline in ("limit", "conle", "report"):
+        run = toy.run(pipeline, datasets="Toy")
+        assert run.returncode == 0, run.stderr
+    table3 = pd.read_csv(toy.report_table("table3"))
+    assert table3["method"].iloc[-1] == "limit"
+    ranks = table3.set_index(["method", "measure"])["rank"]
+    assert ranks["limit"].isna().all()
+    assert ranks.drop("limit").min() == 1
+    assert "limit" not in set(pd.read_csv(toy.report_table("ranks"))["method"])
+    assert "limit" not in set(pd.read_csv(toy.report_table("wins"))["method"])
+    kl = table3[table3["measure"] == "kl_divergence"].set_index("method")["mean"]
+    multiples = pd.read_csv(toy.report_table("multiples_of_limit")).set_index("dataset").loc["Toy"]
+    assert multiples["limit"] == pytest.approx(kl["limit"])
+    assert multiples["conle"] == pytest.approx(kl["conle"] / kl["limit"])
+    page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
+    assert "How far from the limit" in page

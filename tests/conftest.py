@@ -21,7 +21,7 @@ import torch
 from broken_runs import wait_until, with_datasets
 from commands import CommandServer
 from filelock import FileLock
-from projects import Project
+from projects import Project, write_toy
 from scipy.io import loadmat
 
 
@@ -145,6 +145,11 @@ def shared_project(
 def artificial_run(shared_project) -> tuple[Project, subprocess.CompletedProcess]:
     """A project after a short run on Artificial."""
     return shared_project("artificial", lambda project: project.run())
+
+
+@pytest.fixture
+def toy(project):
+    return write_toy(project)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import mlflow
 import numpy as np
 from commands import REPOSITORY, Command, CommandServer
 from scipy.io import savemat
@@ -53,3 +54,19 @@ class Project:
     def report_table(self, name: str) -> Path:
         """A table of the last report."""
         return self.newest("08_reporting/report/tables") / f"{name}.csv"
+
+
+def tracked(project):
+    """All MLflow runs of a project, one row each."""
+    client = mlflow.MlflowClient(f"sqlite:///{project.folder}/mlflow.db")
+    experiment = client.get_experiment_by_name("conle")
+    return client, client.search_runs([experiment.experiment_id])
+
+
+def write_toy(project):
+    """A small dataset of three labels."""
+    generator = np.random.default_rng(1)
+    project.write_raw(
+        "Toy", generator.normal(size=(60, 5)), generator.dirichlet(np.ones(3), size=60)
+    )
+    return project

@@ -1,6 +1,5 @@
 """Whole runs, through the command line as a user starts them."""
 
-import io
 import json
 import os
 import re
@@ -8,29 +7,20 @@ import signal
 import sqlite3
 import sys
 from functools import wraps
-from pathlib import Path
 
 import joblib
-import mlflow
 import numpy as np
 import pandas as pd
 import pytest
 from broken_runs import wait_until
 from kedro.io import MemoryDataset
+from projects import tracked
 from safetensors.numpy import load_file
 
 from conle.core.measures import MEASURES
 from conle.methods.registry import REFERENCES
 
 METHODS = ["conle", "uniform", "softmax_labels", "label_posterior"]
-EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5}
-
-
-def tracked(project):
-    """All MLflow runs of a project, one row each."""
-    client = mlflow.MlflowClient(f"sqlite:///{project.folder}/mlflow.db")
-    experiment = client.get_experiment_by_name("conle")
-    return client, client.search_runs([experiment.experiment_id])
 
 
 def test_run_ends_with_a_table_and_says_where_things_are(artificial_run):
@@ -155,174 +145,6 @@ def test_same_run_same_results_with_any_runner(artificial_run, project):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
-def write_toy(project):
-    """A small dataset of three labels."""
-    generator = np.random.default_rng(1)
-    project.write_raw(
-        "Toy", generator.normal(size=(60, 5)), generator.dirichlet(np.ones(3), size=60)
-    )
-    return project
-
-
-@pytest.fixture
-def toy(project):
-    return write_toy(project)
-
-
-@pytest.fixture(scope="module")
-def everything(shared_project):
-    """A project after `kedro run` on Toy; tests only add versions to it."""
-
-    def fill(project):
-        return write_toy(project).run("__default__", **EVERYTHING)
-
-    return shared_project("everything", fill)
-
-
-def test_an_empty_catalog(toy):
-    missing = toy.run("evaluation", **EVERYTHING)
-    assert missing.returncode == 1
-    assert "no run has left in the catalog yet:\n  Toy.conle.curves\n" in missing.stderr
-    assert "The catalog holds no run of a method." in missing.stderr
-    assert "Traceback" not in missing.stderr
-
-    report = toy.run("report", **EVERYTHING)
-    assert report.returncode == 0, report.stderr
-    assert (
-        "Not in the report, no run of this protocol has recovered them: Toy: conle, "
-        "conle_adaptive, conle_posterior, posterior_pca" in report.stderr
-    )
-    page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "20 methods of a dataset are missing" in page
-    table = toy.report_table("table3").read_text(encoding="utf-8")
-    assert table.count("\n") == 1
-
-
-def test_everything_and_then_the_evaluation_alone(everything):
-    project, run = everything
-    assert run.returncode == 0, run.stderr
-    before = project.newest("08_reporting/results.parquet")
-    results = pd.read_parquet(before)
-    fitted_on = dict(zip(results["method"], results["fitted_on"], strict=True))
-    inductive = {"conle", "levi_mlp", "uniform", "softmax_labels", "label_posterior"}
-    assert {name for name, rows in fitted_on.items() if rows == "training_folds"} == inductive
-    assert {name for name, rows in fitted_on.items() if rows == "all"} == {
-        "fcm",
-        "km",
-        "lp",
-        "glle",
-        "lesc",
-    }
-    statuses = {run.data.tags.get("method"): run.info.status for run in tracked(project)[1]}
-    assert statuses == dict.fromkeys([None, *fitted_on], "FINISHED")
-
-    again = project.run("evaluation", **EVERYTHING)
-    assert again.returncode == 0, again.stderr
-    after = project.newest("08_reporting/results.parquet")
-    assert after != before
-    assert after.read_bytes() == before.read_bytes()
-
-
-def test_report_of_everything(everything):
-    """The report shows the methods that were run, lists the missing ablations, and is in MLflow."""
-    project, run = everything
-    assert "report/report.html" in run.stdout
-    assert (
-        "no run of this protocol has recovered them: Toy: conle_adaptive, conle_posterior, "
-        "posterior_pca" in run.stderr
-    )
-    folder = project.newest("08_reporting/report/exhibits")
-    made = {path.name for path in folder.iterdir()} - {"contents.json"}
-    drawn = {"table1", "table2", "table3", "cost"}
-    empty = {"table4", "posterior", "limit", "tests", "figure3", "figure4", "predictive"}
-    assert made == {
-        *(f"{name}.tex" for name in drawn | empty | {"ranks", "leaderboard"}),
-        *(
-            f"{name}{suffix}"
-            for name in drawn | {"training", "colours"}
-            for suffix in (".png", ".svg")
-        ),
-    }
-    table3 = pd.read_csv(project.report_table("table3"))
-    summary = pd.read_csv(project.newest("08_reporting/summary.csv"))
-    keys = ["method", "measure"]
-    measured = table3.set_index(keys)["mean"].sort_index()
-    pd.testing.assert_series_equal(measured, summary.set_index(keys)["mean"].sort_index())
-    table4 = pd.read_csv(project.report_table("table4"))
-    assert set(table4["method"]) == {"conle", "uniform", "softmax_labels", "label_posterior"}
-    cost = pd.read_csv(project.report_table("cost"))
-    assert set(cost["method"]) == set(summary["method"])
-    samples = pd.read_parquet(project.newest("08_reporting/report/samples.parquet"))
-    assert set(samples["method"]) == set(summary["method"])
-    assert (cost["seconds"] > 0).all()
-
-    client, runs = tracked(project)
-    parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
-    logged = {
-        item.path
-        for parent in parents
-        for folder in ("report", "report/tables", "report/exhibits")
-        for item in client.list_artifacts(parent.info.run_id, folder)
-    }
-    assert {
-        "report/report.html",
-        "report/tables/table3.csv",
-        "report/exhibits/table3.tex",
-    } <= logged
-
-
-def shown_by_the_notebook(project):
-    import papermill
-
-    source = project.folder / "notebooks" / "results.ipynb"
-    done = papermill.execute_notebook(
-        source, None, cwd=source.parent, kernel_name="python3", progress_bar=False
-    )
-    outputs = [output for cell in done.cells for output in cell.get("outputs", [])]
-    assert any("image/png" in output.get("data", {}) for output in outputs)
-    return "".join(output.get("data", {}).get("text/html", "") for output in outputs)
-
-
-@pytest.mark.parametrize("name", ["results", "quickstart"])
-def test_notebooks_are_short_and_stored_with_their_outputs(name):
-    source = (Path(__file__).parents[1] / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8")
-    cells = json.loads(source)["cells"]
-    assert len(cells) < 20
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    assert any("image/png" in output.get("data", {}) for output in outputs)
-    assert not any(output["output_type"] == "error" for output in outputs)
-    assert len(source) < 200_000
-    # No address of the machine that ran it.
-    assert "file:" not in source
-    assert "".join(cells[-1]["source"]).startswith("## Conclusion")
-
-
-@pytest.mark.slow
-def test_a_quick_trial_does_not_hide_a_full_run(toy):
-    assert toy.run("conle", datasets="Toy", repeats=2).returncode == 0
-    full = toy.newest("08_reporting/summary.csv").read_text()
-    assert toy.run("conle", datasets="Toy").returncode == 0
-    report = toy.run("report", datasets="Toy", repeats=2)
-    assert report.returncode == 0, report.stderr
-    table = pd.read_csv(toy.report_table("table3"))
-    summary = pd.read_csv(io.StringIO(full))
-    keys = ["method", "measure"]
-    pd.testing.assert_series_equal(
-        table.set_index(keys)["mean"].sort_index(), summary.set_index(keys)["mean"].sort_index()
-    )
-    # No run has this seed: the page and the message list the existing runs.
-    report = toy.run("report", datasets="Toy", seed=7)
-    assert report.returncode == 0, report.stderr
-    for repeats in (1, 2):
-        command = (
-            'kedro run --pipeline=report --params "datasets=Toy,protocol=cross_validation,'
-            f'repeats={repeats},folds=3,seed=0,threshold=0.5"'
-        )
-        assert command in report.stderr
-        page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-        assert command.replace('"', "&#34;") in page
-
-
 @pytest.mark.slow
 def test_recovery_alone_leaves_no_open_run(toy):
     parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
@@ -330,19 +152,6 @@ def test_recovery_alone_leaves_no_open_run(toy):
         run = toy.run(part, **parameters)
         assert run.returncode == 0, run.stderr
     assert {run.info.status for run in tracked(toy)[1]} == {"FINISHED"}
-
-
-@pytest.mark.slow
-def test_scores_of_runs_that_do_not_compare_are_refused(toy):
-    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
-    assert toy.run("conle", **parameters).returncode == 0
-    assert toy.run("baselines", **parameters, protocol="transductive").returncode == 0
-    run = toy.run("evaluation", **parameters)
-    assert run.returncode == 1
-    assert "no run has left in the catalog yet:\n  Toy.fcm.recovered" in run.stderr
-    assert "baselines on Toy (fcm, glle, " in run.stderr
-    assert "transductive, 1 x 3 folds, seed 0, threshold 0.5" in run.stderr
-    assert "Traceback" not in run.stderr
 
 
 @pytest.mark.slow
@@ -626,51 +435,3 @@ def methods_tracked(database):
         return {
             method for (method,) in connection.execute("select value from tags where key='method'")
         }
-
-
-@pytest.mark.slow
-def test_a_run_with_its_report_can_be_resumed(toy):
-    """Its page has all parameters, which MLflow takes once."""
-    assert toy.run("__default__", **EVERYTHING).returncode == 0
-    (outcome,) = (toy.folder / "data" / "08_reporting").glob("outcome.json/*/outcome.json")
-    outcome.unlink()
-    toy.newest("07_model_output/Toy/uniform/cost.json").write_text('{"failure": "too wide"}')
-    run = toy.run("__default__", **EVERYTHING, resume="true")
-    assert run.returncode == 0, run.stderr
-    assert "Toy.uniform.recover" in run.stderr
-    assert "Completed node: Toy.conle.recover" not in run.stderr
-    assert {run.info.status for run in tracked(toy)[1]} == {"FINISHED"}
-
-
-@pytest.mark.slow
-def test_a_report_takes_a_cell_from_one_run(toy):
-    """A later recovery without scores does not lend its cost to the scores of another run."""
-    assert toy.run("conle", datasets="Toy").returncode == 0
-    seconds = json.loads(toy.newest("07_model_output/Toy/conle/cost.json").read_text())["seconds"]
-    parameters = "--params=datasets=Toy,repeats=1,folds=3,conle.steps=60"
-    later = toy.kedro("run", "--pipelines=recovery", "--namespaces=Toy.conle", parameters)
-    assert later.returncode == 0, later.stderr
-    assert toy.run("report", datasets="Toy").returncode == 0
-    cost = pd.read_csv(toy.report_table("cost")).set_index("method")
-    assert cost.loc["conle", "seconds"] == pytest.approx(seconds)
-
-
-@pytest.mark.slow
-def test_the_limit_is_set_apart(toy):
-    """It is the last row of the tables, and no method is ranked after it."""
-    for pipeline in ("limit", "conle", "report"):
-        run = toy.run(pipeline, datasets="Toy")
-        assert run.returncode == 0, run.stderr
-    table3 = pd.read_csv(toy.report_table("table3"))
-    assert table3["method"].iloc[-1] == "limit"
-    ranks = table3.set_index(["method", "measure"])["rank"]
-    assert ranks["limit"].isna().all()
-    assert ranks.drop("limit").min() == 1
-    assert "limit" not in set(pd.read_csv(toy.report_table("ranks"))["method"])
-    assert "limit" not in set(pd.read_csv(toy.report_table("wins"))["method"])
-    kl = table3[table3["measure"] == "kl_divergence"].set_index("method")["mean"]
-    multiples = pd.read_csv(toy.report_table("multiples_of_limit")).set_index("dataset").loc["Toy"]
-    assert multiples["limit"] == pytest.approx(kl["limit"])
-    assert multiples["conle"] == pytest.approx(kl["conle"] / kl["limit"])
-    page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "How far from the limit" in page

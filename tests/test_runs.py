@@ -20,10 +20,10 @@ from kedro.io import MemoryDataset
 from safetensors.numpy import load_file
 
 from conle.core.measures import MEASURES
-from conle.methods.registry import REFERENCES
+from conle.methods.registry import BASELINES, REFERENCES
 
 METHODS = ["conle", "uniform", "softmax_labels", "label_posterior"]
-EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5}
+EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5, "lible.epochs": 5}
 
 
 def tracked(project):
@@ -193,7 +193,7 @@ def test_an_empty_catalog(toy):
         "conle_adaptive, conle_posterior, posterior_pca" in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "19 methods of a dataset are missing" in page
+    assert "21 methods of a dataset are missing" in page
     table = toy.report_table("table3").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 
@@ -204,7 +204,7 @@ def test_everything_and_then_the_evaluation_alone(everything):
     before = project.newest("08_reporting/results.parquet")
     results = pd.read_parquet(before)
     fitted_on = dict(zip(results["method"], results["fitted_on"], strict=True))
-    inductive = {"conle", "levi_mlp", "uniform", "softmax_labels", "label_posterior"}
+    inductive = {"conle", "levi_mlp", "lible", *REFERENCES}
     assert {name for name, rows in fitted_on.items() if rows == "training_folds"} == inductive
     assert {name for name, rows in fitted_on.items() if rows == "all"} == {
         "fcm",
@@ -212,6 +212,7 @@ def test_everything_and_then_the_evaluation_alone(everything):
         "lp",
         "glle",
         "lesc",
+        "ml",
     }
     statuses = {run.data.tags.get("method"): run.info.status for run in tracked(project)[1]}
     assert statuses == dict.fromkeys([None, *fitted_on], "FINISHED")
@@ -497,7 +498,11 @@ def test_no_node_changes_what_is_in_memory(toy, monkeypatch):
         table[name] = generator.integers(0, 2, 60)
     table.to_csv(toy.folder / "my.csv", index=False)
     short = {"datasets": "Toy", "repeats": 1, "folds": 3, "conle": {"steps": 20}}
-    short |= {"levi_mlp": {"epochs": 2}, "input": str(toy.folder / "my.csv")}
+    short |= {
+        "levi_mlp": {"epochs": 2},
+        "lible": {"epochs": 2},
+        "input": str(toy.folder / "my.csv"),
+    }
     short |= {"labels_prefix": "l_", "enhance": {"candidates": "lp+glle+conle+conle_adaptive"}}
     for pipeline in ("__default__", "enhance"):
         with KedroSession.create(runtime_params=short) as begun:
@@ -507,11 +512,11 @@ def test_no_node_changes_what_is_in_memory(toy, monkeypatch):
 
 @pytest.mark.slow
 def test_baselines_alone(toy):
-    run = toy.run("baselines", datasets="Toy", **{"levi_mlp.epochs": 5})
+    run = toy.run("baselines", **EVERYTHING)
     assert run.returncode == 0, run.stderr
     results = pd.read_parquet(toy.newest("08_reporting/results.parquet"))
     assert "conle" not in set(results["method"])
-    assert {"fcm", "km", "lp", "glle", "levi_mlp", "lesc"} < set(results["method"])
+    assert {*BASELINES} < set(results["method"])
 
 
 @pytest.mark.slow

@@ -93,15 +93,15 @@ class LIBLE(BatchedEnhancer):
     """Weight of the label gap."""
     beta: NonNegativeFloat = 0.1
     """Weight of the divergence from the prior."""
-    latent: PositiveInt = 64
+    latent: PositiveInt = 32
     """Coordinates of h."""
-    hidden: PositiveInt = 128
+    hidden: PositiveInt = 100
     """Width of hidden layers; the second one of the heads of d and sigma has half of it."""
     learning_rate: PositiveFloat = 1e-3
     """Learning rate of Adam."""
     epochs: PositiveInt = 100
     """Passes over the training rows."""
-    batch_size: PositiveInt = 128
+    batch_size: PositiveInt = 256
     """Largest number of samples in a step."""
     tf32: bool = True
     """Let a GPU round the factors of matrix products in training to ten bits: faster."""

@@ -193,7 +193,7 @@ def test_an_empty_catalog(toy):
         "conle_adaptive, conle_posterior, posterior_pca" in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "21 methods of a dataset are missing" in page
+    assert "22 methods of a dataset are missing" in page
     table = toy.report_table("table3").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 
@@ -235,7 +235,7 @@ def test_report_of_everything(everything):
     folder = project.newest("08_reporting/report/exhibits")
     made = {path.name for path in folder.iterdir()} - {"contents.json"}
     drawn = {"table1", "table2", "table3", "cost"}
-    empty = {"table4", "posterior", "tests", "figure3", "figure4", "predictive"}
+    empty = {"limit", "table4", "posterior", "tests", "figure3", "figure4", "predictive"}
     assert made == {
         *(f"{name}.tex" for name in drawn | empty | {"ranks", "leaderboard"}),
         *(

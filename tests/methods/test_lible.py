@@ -103,11 +103,8 @@ def simulated():
 def test_better_than_uniform_on_simulated_data(simulated):
     features, distributions, logical_labels = simulated
     training, test = np.arange(300), np.arange(300, 400)
-    (recovered,) = (
-        LIBLE(epochs=200, device="cpu")
-        .recover_folds(features, logical_labels, [(training, test)])
-        .recovered
-    )
+    enhancer = LIBLE(epochs=200, device="cpu")
+    (recovered,) = enhancer.recover_folds(features, logical_labels, [(training, test)]).recovered
     uniform = Uniform().fit_transform(features[test], logical_labels[test])
     reached = kl_divergence(distributions[test], recovered).mean()
     assert reached < 0.7 * kl_divergence(distributions[test], uniform).mean()

@@ -5,6 +5,7 @@ FEW_SWEEPS = {"sweeps": 8, "burn_in": 3, "threshold_model": False}
 SHORT = {
     "conle": {"steps": 20},
     "levi_mlp": {"epochs": 5},
+    "lible": {"epochs": 5},
     "conle_posterior": {"epochs": 3, **FEW_SWEEPS},
     "posterior_pca": FEW_SWEEPS,
     "posterior_featureless": FEW_SWEEPS,

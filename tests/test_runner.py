@@ -327,7 +327,7 @@ def test_trained_methods_go_to_a_gpu_if_there_is_one(several, cluster):
     cluster.start_workers(1, "plain")
     cluster.start_workers(1, "graphics", "--resources=GPU=1")
     cluster.wait_for_workers(2)
-    few = f"--params={ONE_THREAD},datasets=One,levi_mlp.epochs=5"
+    few = f"--params={ONE_THREAD},datasets=One,levi_mlp.epochs=5,lible.epochs=5"
     # The last node reads the outputs of the others.
     outcomes = [
         several.kedro("run", f"--pipelines={name}", DASK, few)
@@ -337,7 +337,7 @@ def test_trained_methods_go_to_a_gpu_if_there_is_one(several, cluster):
     places = {
         name.split(".")[1]: place for name, place in cluster.places() if name.endswith(".recover")
     }
-    assert {places[name] for name in ("conle", *ABLATIONS, "levi_mlp")} == {"graphics"}
+    assert {places[name] for name in ("conle", *ABLATIONS, "levi_mlp", "lible")} == {"graphics"}
     # No worker offers this resource, so any worker takes the node.
     assert set(places) == {"conle", *ABLATIONS, *BASELINES, *REFERENCES}
 

@@ -18,7 +18,7 @@ from projects import tracked
 from safetensors.numpy import load_file
 
 from conle.core.measures import MEASURES
-from conle.methods.registry import REFERENCES
+from conle.methods.registry import BASELINES
 
 METHODS = ["conle", "uniform", "softmax_labels", "label_posterior"]
 
@@ -147,7 +147,7 @@ def test_same_run_same_results_with_any_runner(artificial_run, project):
 
 @pytest.mark.slow
 def test_recovery_alone_leaves_no_open_run(toy):
-    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
+    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5, "lible.epochs": 5}
     for part in ("ingestion", "splitting", "recovery"):
         run = toy.run(part, **parameters)
         assert run.returncode == 0, run.stderr
@@ -166,47 +166,6 @@ def test_ablation(toy):
         if "conle.use_contrastive_loss" in run.data.params and "method" in run.data.tags
     }
     assert fixed == {"conle": "True", "conle_h": "False", "conle_l": "True"}
-
-
-@pytest.mark.slow
-def test_posterior(toy):
-    short = {"sweeps": 20, "burn_in": 8}
-    blocks = ("conle_posterior", "posterior_pca", "posterior_featureless")
-    options = {f"{block}.{name}": value for block in blocks for name, value in short.items()}
-    run = toy.run("posterior", datasets="Toy", **options)
-    assert run.returncode == 0, run.stderr
-    choice = json.loads(toy.newest("07_model_output/Toy/posterior_choice.json").read_text())
-    assert choice["chosen"] in blocks
-    results = pd.read_parquet(toy.newest("08_reporting/results.parquet"))
-    floors = {"conle_posterior_floor", "conle_posterior_no_floor"}
-    assert {*blocks, *floors, "posterior_chosen", "uniform"} < set(results["method"])
-    means = results.groupby(["method", "measure"])["value"].mean()
-    pd.testing.assert_series_equal(means["posterior_chosen"], means[choice["chosen"]])
-    # Toy declares no floor.
-    pd.testing.assert_series_equal(means["conle_posterior"], means["conle_posterior_no_floor"])
-    assert means["conle_posterior_floor", "canberra"] != means["conle_posterior", "canberra"]
-    assert "chosen posterior" in run.stdout
-    client, runs = tracked(toy)
-    assert {run.info.status for run in runs} == {"FINISHED"}
-    (parent,) = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
-    logged = [item.path for item in client.list_artifacts(parent.info.run_id, "posterior/Toy")]
-    assert "posterior/Toy/posterior_choice.json" in logged
-    assert {f"posterior/Toy/{method}" for method in blocks} < set(logged)
-    # The same settings are recovered once.
-    recovered = {run.data.tags["method"] for run in runs if "method" in run.data.tags}
-    assert recovered == {*blocks, "conle_posterior_floor", *REFERENCES}
-    # The report explains the decoders and shows how sure they are.
-    run = toy.run("report", datasets="Toy")
-    assert run.returncode == 0, run.stderr
-    examination = pd.read_csv(toy.report_table("examination"))
-    assert examination["method"].tolist() == list(blocks)
-    assert (examination["chosen"] == "yes").sum() == 1
-    assert examination["covered"].between(0.2, 1).all()
-    page = toy.newest("08_reporting/report/report.html").read_text()
-    assert "Most of the gain comes from the threshold and the covariance" in page
-    shown = shown_by_the_notebook(toy)
-    assert "ConLE posterior" in shown
-    assert "PCA posterior" in shown
 
 
 @pytest.mark.slow
@@ -306,7 +265,8 @@ def test_no_node_changes_what_is_in_memory(toy, monkeypatch):
         table[name] = generator.integers(0, 2, 60)
     table.to_csv(toy.folder / "my.csv", index=False)
     short = {"datasets": "Toy", "repeats": 1, "folds": 3, "conle": {"steps": 20}}
-    short |= {"levi_mlp": {"epochs": 2}, "input": str(toy.folder / "my.csv")}
+    short |= {"levi_mlp": {"epochs": 2}, "lible": {"epochs": 2}}
+    short |= {"input": str(toy.folder / "my.csv")}
     short |= {"labels_prefix": "l_", "enhance": {"candidates": "lp+glle+conle+conle_adaptive"}}
     for pipeline in ("__default__", "enhance"):
         with KedroSession.create(runtime_params=short) as begun:
@@ -316,11 +276,11 @@ def test_no_node_changes_what_is_in_memory(toy, monkeypatch):
 
 @pytest.mark.slow
 def test_baselines_alone(toy):
-    run = toy.run("baselines", datasets="Toy", **{"levi_mlp.epochs": 5})
+    run = toy.run("baselines", datasets="Toy", **{"levi_mlp.epochs": 5, "lible.epochs": 5})
     assert run.returncode == 0, run.stderr
     results = pd.read_parquet(toy.newest("08_reporting/results.parquet"))
     assert "conle" not in set(results["method"])
-    assert {"fcm", "km", "lp", "glle", "levi_mlp", "lesc"} < set(results["method"])
+    assert {*BASELINES} < set(results["method"])
 
 
 @pytest.mark.slow

@@ -123,7 +123,7 @@ def test_conle_on_several_datasets_has_a_box_for_each(registered):
     assert "SJAFFE.conle.scores" not in entries
 
 
-@pytest.mark.parametrize(("name", "most"), [("baselines", 14), ("ablation", 18), ("posterior", 24)])
+@pytest.mark.parametrize(("name", "most"), [("baselines", 16), ("ablation", 18), ("posterior", 24)])
 def test_other_pipelines_open_collapsed(registered, name, most):
     boxes, nodes, entries = opening_view(registered("SJAFFE")[name])
     assert boxes == {"SJAFFE", "evaluation"}
@@ -142,8 +142,8 @@ def test_the_report_is_one_box(registered):
     }
     boxes, nodes, entries = opening_view(pipelines["__default__"])
     assert (boxes, nodes) == ({"Artificial", "evaluation", "report"}, set())
-    # At 1400 x 900 Kedro-Viz shows these at 49 %.
-    assert len(boxes) + len(entries) <= 26
+    # At 1400 x 900 Kedro-Viz shows 25 of these at 49 %.
+    assert len(boxes) + len(entries) <= 27
 
 
 def test_a_dataset_that_is_laid_open_is_computed_in_the_same_way(registered):

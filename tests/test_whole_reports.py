@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from projects import tracked, write_toy
 
-EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5}
+from conle.methods.registry import REFERENCES
+
+EVERYTHING = {"datasets": "Toy", "levi_mlp.epochs": 5, "lible.epochs": 5}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def test_an_empty_catalog(toy):
         "conle_adaptive, conle_posterior, posterior_pca" in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "20 methods of a dataset are missing" in page
+    assert "22 methods of a dataset are missing" in page
     table = toy.report_table("table3").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 
@@ -46,7 +48,7 @@ def test_everything_and_then_the_evaluation_alone(everything):
     before = project.newest("08_reporting/results.parquet")
     results = pd.read_parquet(before)
     fitted_on = dict(zip(results["method"], results["fitted_on"], strict=True))
-    inductive = {"conle", "levi_mlp", "uniform", "softmax_labels", "label_posterior"}
+    inductive = {"conle", "levi_mlp", "lible", *REFERENCES}
     assert {name for name, rows in fitted_on.items() if rows == "training_folds"} == inductive
     assert {name for name, rows in fitted_on.items() if rows == "all"} == {
         "fcm",
@@ -54,6 +56,7 @@ def test_everything_and_then_the_evaluation_alone(everything):
         "lp",
         "glle",
         "lesc",
+        "ml",
     }
     statuses = {run.data.tags.get("method"): run.info.status for run in tracked(project)[1]}
     assert statuses == dict.fromkeys([None, *fitted_on], "FINISHED")
@@ -167,7 +170,7 @@ def test_a_quick_trial_does_not_hide_a_full_run(toy):
 
 @pytest.mark.slow
 def test_scores_of_runs_that_do_not_compare_are_refused(toy):
-    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5}
+    parameters = {"datasets": "Toy", "levi_mlp.epochs": 5, "lible.epochs": 5}
     assert toy.run("conle", **parameters).returncode == 0
     assert toy.run("baselines", **parameters, protocol="transductive").returncode == 0
     run = toy.run("evaluation", **parameters)
@@ -224,3 +227,44 @@ def test_the_limit_is_set_apart(toy):
     assert multiples["conle"] == pytest.approx(kl["conle"] / kl["limit"])
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
     assert "How far from the limit" in page
+
+
+@pytest.mark.slow
+def test_posterior(toy):
+    short = {"sweeps": 20, "burn_in": 8}
+    blocks = ("conle_posterior", "posterior_pca", "posterior_featureless")
+    options = {f"{block}.{name}": value for block in blocks for name, value in short.items()}
+    run = toy.run("posterior", datasets="Toy", **options)
+    assert run.returncode == 0, run.stderr
+    choice = json.loads(toy.newest("07_model_output/Toy/posterior_choice.json").read_text())
+    assert choice["chosen"] in blocks
+    results = pd.read_parquet(toy.newest("08_reporting/results.parquet"))
+    floors = {"conle_posterior_floor", "conle_posterior_no_floor"}
+    assert {*blocks, *floors, "posterior_chosen", "uniform"} < set(results["method"])
+    means = results.groupby(["method", "measure"])["value"].mean()
+    pd.testing.assert_series_equal(means["posterior_chosen"], means[choice["chosen"]])
+    # Toy declares no floor.
+    pd.testing.assert_series_equal(means["conle_posterior"], means["conle_posterior_no_floor"])
+    assert means["conle_posterior_floor", "canberra"] != means["conle_posterior", "canberra"]
+    assert "chosen posterior" in run.stdout
+    client, runs = tracked(toy)
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    (parent,) = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+    logged = [item.path for item in client.list_artifacts(parent.info.run_id, "posterior/Toy")]
+    assert "posterior/Toy/posterior_choice.json" in logged
+    assert {f"posterior/Toy/{method}" for method in blocks} < set(logged)
+    # The same settings are recovered once.
+    recovered = {run.data.tags["method"] for run in runs if "method" in run.data.tags}
+    assert recovered == {*blocks, "conle_posterior_floor", *REFERENCES}
+    # The report explains the decoders and shows how sure they are.
+    run = toy.run("report", datasets="Toy")
+    assert run.returncode == 0, run.stderr
+    examination = pd.read_csv(toy.report_table("examination"))
+    assert examination["method"].tolist() == list(blocks)
+    assert (examination["chosen"] == "yes").sum() == 1
+    assert examination["covered"].between(0.2, 1).all()
+    page = toy.newest("08_reporting/report/report.html").read_text()
+    assert "Most of the gain comes from the threshold and the covariance" in page
+    shown = shown_by_the_notebook(toy)
+    assert "ConLE posterior" in shown
+    assert "PCA posterior" in shown

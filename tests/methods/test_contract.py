@@ -21,11 +21,12 @@ FOLLOW_THE_ORDER_OF_LABELS = {
     "conle_h",
     "conle_l",
     "levi_mlp",
+    "lible",
     "glle",
     "lesc",
     *DECODERS,
 }
-FOLLOW_THE_ORDER_OF_SAMPLES = {"fcm", "levi_mlp", "glle", "lesc", *DECODERS}
+FOLLOW_THE_ORDER_OF_SAMPLES = {"fcm", "levi_mlp", "lible", "glle", "lesc", *DECODERS}
 
 EXTREMES = {
     "huge": lambda X, L: (X * 1e30, L),

@@ -155,7 +155,7 @@ def test_every_method_node_is_looked_at(pipelines):
         assert all(runs_a_method(node) == ("method" in node.tags) for node in pipeline.nodes)
     nodes = [node for node in pipelines["conle"].nodes if runs_a_method(node)]
     assert len(nodes) == len(DATASETS) * 4
-    assert len([n for n in pipelines["__default__"].nodes if "recovery" in n.tags]) == 30
+    assert len([n for n in pipelines["__default__"].nodes if "recovery" in n.tags]) == 36
     for node in nodes:
         dataset, method = node.namespace.split(".")
         assert dataset in DATASETS
@@ -274,7 +274,8 @@ def test_other_distributions_with_the_same_labels_change_nothing_recovered(
     recovered, scores = [], []
     for distributions in (first, second):
         project.write_raw("Toy", features, distributions)
-        run = project.run(pipeline, datasets="Toy", protocol=protocol, **{"levi_mlp.epochs": 5})
+        short = {"levi_mlp.epochs": 5, "lible.epochs": 5}
+        run = project.run(pipeline, datasets="Toy", protocol=protocol, **short)
         assert run.returncode == 0, run.stderr
         baselines = () if pipeline == "conle" else BASELINES
         methods = ("conle", *baselines, *REFERENCES)

@@ -81,6 +81,30 @@ def test_average_ranks(recovery):
     assert both.loc[("kl_divergence", "label_posterior"), "average_rank"] == 1.5
 
 
+def test_a_method_that_the_paper_does_not_have_changes_no_rank_or_win_of_its_methods(recovery):
+    paper = [(name, m, 1.5) for name in ("conle", "lp") for m in ("cosine", "kl_divergence")]
+    ranks = pd.DataFrame(paper, columns=["method", "measure", "average_rank"])
+    published = pd.DataFrame(
+        [("A", "conle", "kl_divergence", 0.03), ("B", "conle", "cosine", 0.9)],
+        columns=["dataset", "method", "measure", "value"],
+    )
+    # As good as ConLE everywhere, and its rank is the best.
+    other = recovery[recovery["method"] == "conle"].assign(method="ml", rank=1, published=np.nan)
+    with_other = pd.concat([recovery, other])
+    keys = ["measure", "method"]
+    for table in (recovery[recovery["dataset"] == "A"], recovery):
+        before = tables.rank_table(table, ranks).set_index(keys)["rank_among_the_papers"]
+        own = with_other[with_other["dataset"].isin(table["dataset"])]
+        after = tables.rank_table(own, ranks).set_index(keys)["rank_among_the_papers"]
+        assert after.xs("ml", level="method").isna().all()
+        assert after.drop(index="ml", level="method").to_dict() == pytest.approx(
+            before.to_dict(), nan_ok=True
+        )
+    before = tables.wins_table(recovery, published, folds=4)
+    after = tables.wins_table(with_other, published, folds=4)
+    pd.testing.assert_frame_equal(after[after["method"] != "ml"].reset_index(drop=True), before)
+
+
 def test_wins_over_the_published_conle(recovery):
     published = pd.DataFrame(
         [

@@ -23,6 +23,7 @@ from conle.methods.contract import Features, Split
 from conle.methods.training.enhancer import BatchedEnhancer
 from conle.methods.training.layers import BatchedLinear
 from conle.methods.training.loop import ObjectiveTerms
+from conle.methods.training.noise import standard_normal
 from conle.methods.training.samples import Samples
 from conle.methods.training.scaling import FeatureScaling
 
@@ -73,7 +74,7 @@ class LEVINetworks(nn.Module):
 
 
 class Dropout:
-    """Dropout and noise from one generator per fold.
+    """Dropout from one generator per fold.
 
     The draws of a fold do not depend on the other folds.
 
@@ -112,13 +113,6 @@ class Dropout:
         # A comparison into floats is three times as fast as one into booleans.
         kept = torch.ge(bits, int(self.rate * 2**16) - 2**15, out=torch.empty_like(x))
         return x.relu() * kept.mul_(1 / (1 - self.rate))
-
-    def normal(self, units: int) -> Float[Tensor, "folds batch units"]:
-        """Standard normal noise."""
-        drawn = torch.zeros(len(self.generators), self.width, units)
-        for fold, (generator, count) in enumerate(zip(self.generators, self.counts, strict=True)):
-            torch.randn((count, units), generator=generator, out=drawn[fold, :count])
-        return drawn.to(self.device)
 
 
 class LEVIMLP(BatchedEnhancer):
@@ -178,12 +172,13 @@ class LEVIMLP(BatchedEnhancer):
         batch: Samples,
         generators: Sequence[torch.Generator],
     ) -> ObjectiveTerms:
-        features, logical_labels, present = batch.features, batch.logical_labels, batch.present
-        folds, width = features.shape[:2]
-        counts = [width] * folds if present is None else present.sum(dim=-1).tolist()
-        dropout = Dropout(self.dropout, generators, counts, width, features.device)
+        features, logical_labels = batch.features, batch.logical_labels
+        dropout = Dropout(
+            self.dropout, generators, batch.counts, features.shape[1], features.device
+        )
         mean, deviation = networks.encode(features, logical_labels, dropout)
-        z = torch.addcmul(mean, deviation, dropout.normal(mean.shape[-1]))
+        noise = standard_normal(generators, batch, mean.shape[-1])
+        z = torch.addcmul(mean, deviation, noise)
         per_sample = {
             "label_loss": functional.binary_cross_entropy_with_logits(
                 _label_logits(z, logical_labels), logical_labels, reduction="none"
@@ -191,13 +186,7 @@ class LEVIMLP(BatchedEnhancer):
             "prior_loss": 0.5 * (mean.square() + deviation.square() - 1) - deviation.log(),
             "feature_loss": (networks.decode(z, dropout) - features).square(),
         }
-        terms = {}
-        for name, values in per_sample.items():
-            sums = values.sum(dim=-1)
-            if present is None:
-                terms[name] = sums.mean(dim=-1)
-            else:
-                terms[name] = torch.where(present, sums, 0.0).sum(dim=-1) / present.sum(dim=-1)
+        terms = {name: batch.mean(values.sum(dim=-1)) for name, values in per_sample.items()}
         loss = (
             terms["label_loss"]
             + self.alpha * terms["prior_loss"]

@@ -125,6 +125,9 @@ METHODS = {
         "LEVI-MLP", "conle.methods.levi_mlp:LEVIMLP", "levi_mlp", trained=True, resource="gpu"
     ),
     "lesc": Method("LESC", "conle.methods.lesc:LESC", "lesc", transductive=True, resource="memory"),
+    # The paper does not have the following two.
+    "ml": Method("ML", "conle.methods.ml:ML", "ml", transductive=True),
+    "lible": Method("LIBLE", "conle.methods.lible:LIBLE", "lible", trained=True, resource="gpu"),
     "uniform": Method("uniform", "conle.methods.references:Uniform", "uniform", "reference"),
     "softmax_labels": Method(
         "softmax of L", "conle.methods.references:SoftmaxLabels", "softmax_labels", "reference"

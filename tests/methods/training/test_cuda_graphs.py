@@ -5,6 +5,7 @@ from sklearn.base import clone
 
 from conle.methods.conle import ConLE
 from conle.methods.levi_mlp import LEVIMLP
+from conle.methods.lible import LIBLE
 from conle.methods.training import batches as batches_module
 from conle.methods.training import enhancer as enhancer_module
 from conle.methods.training.batches import fold_batches, on_device
@@ -33,6 +34,7 @@ def test_batches_of_one_width_are_the_others_padded():
     [
         ConLE(batch_size=16, steps=100, stopping="fixed", device="cpu"),
         LEVIMLP(batch_size=16, epochs=20, device="cpu"),
+        LIBLE(batch_size=16, epochs=20, device="cpu"),
     ],
     ids=lambda enhancer: type(enhancer).__name__,
 )
@@ -87,6 +89,7 @@ def test_precision_is_left_alone_on_a_processor():
     [
         ConLE(batch_size=16, steps=100, stopping="fixed"),
         LEVIMLP(batch_size=16, epochs=20),
+        LIBLE(batch_size=16, epochs=20),
     ],
     ids=lambda enhancer: type(enhancer).__name__,
 )

@@ -6,6 +6,7 @@ import torch
 
 from conle.methods.conle import ConLE
 from conle.methods.levi_mlp import LEVIMLP
+from conle.methods.lible import LIBLE
 from conle.methods.posterior.variants import PosteriorFeatureless
 from conle.methods.training.scheduling import (
     StepCounter,
@@ -90,6 +91,7 @@ def test_a_fit_has_the_threads_of_its_size(two_threads, monkeypatch, enhancer, f
     [
         ConLE(steps=20, device="cpu"),
         LEVIMLP(epochs=2, device="cpu"),
+        LIBLE(epochs=2, device="cpu"),
         PosteriorFeatureless(sweeps=10, burn_in=5, threshold_model=False, device="cpu"),
     ],
     ids=lambda enhancer: type(enhancer).__name__,

@@ -66,6 +66,20 @@ class Samples:
         """The patterns, or the logical labels of all samples where there are no patterns."""
         return self.logical_labels if self.patterns is None else self.patterns
 
+    @property
+    def counts(self) -> list[int]:
+        """Number of samples of each fold, without padding."""
+        if self.present is None:
+            folds, width = self.features.shape[:2]
+            return [width] * folds
+        return self.present.sum(dim=-1).tolist()
+
+    def mean(self, values: Float[Tensor, "folds samples"]) -> Float[Tensor, " folds"]:
+        """Mean of a value of every sample, without padding."""
+        if self.present is None:
+            return values.mean(dim=-1)
+        return torch.where(self.present, values, 0.0).sum(dim=-1) / self.present.sum(dim=-1)
+
     def split(self, size: int) -> "Iterator[Samples]":
         """Parts of `size` samples of each fold; the last part may be smaller."""
         for start in range(0, self.features.shape[1], size):

@@ -3,7 +3,7 @@
 It is no method, because no method may see them. It estimates how near anybody could come to the
 true distributions of other rows from their features and logical labels, if the relation between
 these and the distributions were known as well as the training rows show it. It is the mean of two
-recoveries, which is nearer than either on most datasets:
+recoveries, which is nearer than either on SJAFFE and SBU-3DFE:
 
 - the posterior decoder on principal components, its W and Sigma fitted to the true log degrees;
 - the mean distribution of the training rows with the same logical labels; where there are none,

@@ -45,7 +45,7 @@ class InformedPosterior(PosteriorPCA):
         self,
         inference: Inference,
         representations: Sequence[Represented],
-        logical_labels: LogicalLabels,
+        logical_labels: Float[np.ndarray, "all_samples labels"],
         training: Sequence[Rows],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None],

@@ -100,6 +100,7 @@ def simulated():
     return features, distributions, binarise(distributions)
 
 
+@pytest.mark.slow
 def test_better_than_uniform_on_simulated_data(simulated):
     features, distributions, logical_labels = simulated
     training, test = np.arange(300), np.arange(300, 400)
@@ -110,6 +111,7 @@ def test_better_than_uniform_on_simulated_data(simulated):
     assert reached < 0.7 * kl_divergence(distributions[test], uniform).mean()
 
 
+@pytest.mark.slow
 def test_a_narrow_bottleneck_leaves_nothing_but_the_frequencies_of_labels(simulated):
     features, _, logical_labels = simulated
     enhancer = LIBLE(beta=100.0, epochs=200, device="cpu")
@@ -128,6 +130,7 @@ def test_logical_labels_of_new_samples_are_not_read(samples):
     )
 
 
+@pytest.mark.slow
 def test_loss_falls(samples):
     enhancer = LIBLE(epochs=200, batch_size=20, device="cpu").fit(*samples)
     loss = enhancer.curves_["loss"][1]

@@ -341,7 +341,7 @@ class PosteriorDecoder(InductiveEnhancer):
         self,
         inference: Inference,
         representations: Sequence[Represented],
-        logical_labels: LogicalLabels,
+        logical_labels: Float[np.ndarray, "all_samples labels"],
         training: Sequence[Rows],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None],
@@ -440,7 +440,9 @@ class PosteriorDecoder(InductiveEnhancer):
             [self.representation_(features)], [logical_labels], self.coefficients_, [seed], on_sweep
         )
 
-    def _normalised(self, means: Float[np.ndarray, "*folds samples labels"]) -> Recovered:
+    def _normalised(
+        self, means: Float[np.ndarray, "*folds samples labels"]
+    ) -> Float[np.ndarray, "*folds samples labels"]:
         """Make rows sum to 1 exactly; refuse values that are not finite."""
         self._refuse_not_finite(means)
         return means / means.sum(axis=-1, keepdims=True)

@@ -47,7 +47,7 @@ def test_the_limit_is_apart():
     }
     board = board_of(values).set_index("method")
     assert list(board.index) == ["lp", "label_posterior", "limit"]
-    # Of two ranks, although the limit has the lowest means.
+    # There are two ranks, although the limit has the lowest means.
     assert board["average_rank"].tolist()[:2] == pytest.approx([4 / 3, 5 / 3])
     assert pd.isna(board.loc["limit", "average_rank"])
     assert pd.isna(board.loc["limit", "better_than_label_posterior"])

@@ -4,7 +4,7 @@ Source: Xu, Shu, Zheng, Geng, Meng, Zhang, "Variational label enhancement", TPAM
 2020).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -15,12 +15,11 @@ from torch.nn import functional
 from conle.core.hyperparameters import (
     NonNegativeFloat,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     Share,
 )
 from conle.methods.contract import Features, Split
-from conle.methods.training.enhancer import BatchedEnhancer
+from conle.methods.training.enhancer import AdamEnhancer
 from conle.methods.training.layers import BatchedLinear
 from conle.methods.training.loop import ObjectiveTerms
 from conle.methods.training.noise import standard_normal
@@ -115,7 +114,7 @@ class Dropout:
         return x.relu() * kept.mul_(1 / (1 - self.rate))
 
 
-class LEVIMLP(BatchedEnhancer):
+class LEVIMLP(AdamEnhancer):
     """Variational label enhancement: label distributions as a latent variable of [X, L].
 
     Minimises, per sample, the cross-entropy of L under the sigmoid of the last c coordinates of
@@ -139,21 +138,6 @@ class LEVIMLP(BatchedEnhancer):
     """Width of the two hidden layers of encoder and decoder."""
     dropout: Share = 0.1
     """Share of hidden units left out in training."""
-    learning_rate: PositiveFloat = 1e-3
-    """Learning rate of Adam."""
-    epochs: PositiveInt = 50
-    """Passes over the training rows."""
-    batch_size: PositiveInt = 256
-    """Largest number of samples in a step."""
-    tf32: bool = True
-    """Let a GPU round the factors of matrix products in training to ten bits: faster."""
-    device: str = "auto"
-    """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
-    seed: NonNegativeInt = 0
-    """Seed of the initial weights, the order of the samples, and the noise."""
-
-    def _steps(self, training_rows: int) -> int:
-        return self.epochs * -(-training_rows // self.batch_size)
 
     def _scaling(self, features: Features, splits: Sequence[Split]) -> FeatureScaling:
         return FeatureScaling.min_max(features, splits)
@@ -162,9 +146,6 @@ class LEVIMLP(BatchedEnhancer):
         self, generators: Sequence[torch.Generator], features: int, labels: int
     ) -> LEVINetworks:
         return LEVINetworks(generators, features, labels, self.hidden, labels + self.extra_latent)
-
-    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(parameters, lr=self.learning_rate, fused=True)
 
     def _objective(
         self,

@@ -4,7 +4,7 @@ Source: Zheng, Zhu, Tang, "Label information bottleneck for label enhancement", 
 (arXiv 2303.06836), and the code that its authors published, github.com/qinghai-zheng/LIBLE.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -14,12 +14,10 @@ from torch.nn import functional
 
 from conle.core.hyperparameters import (
     NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
 )
 from conle.methods.contract import Features, Split
-from conle.methods.training.enhancer import BatchedEnhancer
+from conle.methods.training.enhancer import AdamEnhancer
 from conle.methods.training.layers import BatchedLinear
 from conle.methods.training.loop import ObjectiveTerms
 from conle.methods.training.noise import standard_normal
@@ -69,7 +67,7 @@ class LIBLENetworks(nn.Module):
         return functional.softplus(self.gap(h)) + SMALLEST_DEVIATION
 
 
-class LIBLE(BatchedEnhancer):
+class LIBLE(AdamEnhancer):
     """Label information bottleneck: degrees from a representation that keeps what labels need.
 
     Minimises, per sample and with h drawn from q(h | x),
@@ -97,21 +95,8 @@ class LIBLE(BatchedEnhancer):
     """Coordinates of h."""
     hidden: PositiveInt = 100
     """Width of hidden layers; the second one of the heads of d and sigma has half of it."""
-    learning_rate: PositiveFloat = 1e-3
-    """Learning rate of Adam."""
     epochs: PositiveInt = 100
     """Passes over the training rows."""
-    batch_size: PositiveInt = 256
-    """Largest number of samples in a step."""
-    tf32: bool = True
-    """Let a GPU round the factors of matrix products in training to ten bits: faster."""
-    device: str = "auto"
-    """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
-    seed: NonNegativeInt = 0
-    """Seed of the initial weights, the order of the samples, and the noise."""
-
-    def _steps(self, training_rows: int) -> int:
-        return self.epochs * -(-training_rows // self.batch_size)
 
     def _scaling(self, features: Features, splits: Sequence[Split]) -> FeatureScaling:
         return FeatureScaling.standard(features, splits, FEATURE_CLIP)
@@ -120,9 +105,6 @@ class LIBLE(BatchedEnhancer):
         self, generators: Sequence[torch.Generator], features: int, labels: int
     ) -> LIBLENetworks:
         return LIBLENetworks(generators, features, labels, self.hidden, self.latent)
-
-    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(parameters, lr=self.learning_rate, fused=True)
 
     def _objective(
         self,

@@ -225,7 +225,7 @@ def test_many_samples_are_recovered_in_chunks(samples, monkeypatch):
     fitted = PosteriorPCA(sweeps=20, burn_in=5).fit(features, logical_labels)
     at_once = fitted.transform(features, logical_labels)
     calls = []
-    # Of 60 samples, 25 are recovered at once.
+    # The decoder recovers 25 of the 60 samples at once.
     monkeypatch.setattr(decoder, "CHUNK_DEGREES", 25 * 4 * logical_labels.shape[1])
     token = progress.set(lambda *own: calls.append(own))
     chunked = fitted.transform(features, logical_labels)

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from conle.core.hyperparameters import NonNegativeInt, PositiveFloat, PositiveInt
 from conle.methods.contract import (
     Curves,
     DivergenceError,
@@ -290,6 +291,29 @@ class BatchedEnhancer(InductiveEnhancer):
             )
             for fold, (_, test) in enumerate(splits)
         ]
+
+
+class AdamEnhancer(BatchedEnhancer):
+    """Base of the network methods that Adam trains for a number of epochs."""
+
+    learning_rate: PositiveFloat = 1e-3
+    """Learning rate of Adam."""
+    epochs: PositiveInt = 50
+    """Passes over the training rows."""
+    batch_size: PositiveInt = 256
+    """Largest number of samples in a step."""
+    tf32: bool = True
+    """Let a GPU round the factors of matrix products in training to ten bits: faster."""
+    device: str = "auto"
+    """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
+    seed: NonNegativeInt = 0
+    """Seed of the initial weights, the order of the samples, and the noise."""
+
+    def _steps(self, training_rows: int) -> int:
+        return self.epochs * -(-training_rows // self.batch_size)
+
+    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
+        return torch.optim.Adam(parameters, lr=self.learning_rate, fused=True)
 
 
 def _torch_generator(seed: np.random.SeedSequence) -> torch.Generator:

@@ -45,8 +45,11 @@ def simulate(X, L, floor, seed):
     decoder = PosteriorPCA(degree_floor=floor, device="cpu").fit(X, L)
     present = decoder.coefficients_[-1]
     columns = with_intercept([decoder.representation_(X)])[0].numpy()
-    noise = np.random.default_rng(seed).standard_normal(L.shape)
-    u = columns @ present.weights[0].numpy() + noise @ present.root[0].numpy().T
+    generator = np.random.default_rng(seed)
+    # A chain that started in the middle.
+    chain = decoder.chains // 2
+    u = columns @ present.weights[chain].numpy()
+    u += generator.standard_normal(L.shape) @ present.root[chain].numpy().T
     w = floor + np.exp(u)
     D = w / w.sum(axis=1, keepdims=True)
     return D, binarise(D).astype(float)

@@ -230,7 +230,7 @@ def test_decoders_that_cannot_take_the_labels_of_a_dataset_leave_the_others(proj
     found = pd.read_parquet(project.newest("08_reporting/results.parquet"))
     decoders = set(found.loc[found["dataset"] == "One", "method"])
     assert decoders >= {"conle_posterior", "posterior_pca", "posterior_featureless"}
-    assert "posterior_chosen" in decoders
+    assert "posterior_stacked" in decoders
     assert set(found.loc[found["dataset"] == "Two", "method"]) == set(REFERENCES)
     assert report.returncode == 0, report.stderr
     examined = pd.read_csv(project.report_table("examination"))

@@ -236,22 +236,22 @@ def test_posterior(toy):
     options = {f"{block}.{name}": value for block in blocks for name, value in short.items()}
     run = toy.run("posterior", datasets="Toy", **options)
     assert run.returncode == 0, run.stderr
-    choice = json.loads(toy.newest("07_model_output/Toy/posterior_choice.json").read_text())
+    choice = json.loads(toy.newest("07_model_output/Toy/posterior_weights.json").read_text())
     assert choice["chosen"] in blocks
     results = pd.read_parquet(toy.newest("08_reporting/results.parquet"))
     floors = {"conle_posterior_floor", "conle_posterior_no_floor"}
-    assert {*blocks, *floors, "posterior_chosen", "uniform"} < set(results["method"])
+    assert {*blocks, *floors, "posterior_stacked", "uniform"} < set(results["method"])
     means = results.groupby(["method", "measure"])["value"].mean()
-    pd.testing.assert_series_equal(means["posterior_chosen"], means[choice["chosen"]])
+    pd.testing.assert_series_equal(means["posterior_stacked"], means[choice["chosen"]])
     # Toy declares no floor.
     pd.testing.assert_series_equal(means["conle_posterior"], means["conle_posterior_no_floor"])
     assert means["conle_posterior_floor", "canberra"] != means["conle_posterior", "canberra"]
-    assert "chosen posterior" in run.stdout
+    assert "stacked posterior" in run.stdout
     client, runs = tracked(toy)
     assert {run.info.status for run in runs} == {"FINISHED"}
     (parent,) = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
     logged = [item.path for item in client.list_artifacts(parent.info.run_id, "posterior/Toy")]
-    assert "posterior/Toy/posterior_choice.json" in logged
+    assert "posterior/Toy/posterior_weights.json" in logged
     assert {f"posterior/Toy/{method}" for method in blocks} < set(logged)
     # The same settings are recovered once.
     recovered = {run.data.tags["method"] for run in runs if "method" in run.data.tags}

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 
 from conle.methods.contract import LogicalLabels, ProgressCallback, RecoveredRows, Rows, Split
 from conle.methods.posterior.inference import Inference, Represented, with_intercept
-from conle.methods.posterior.sampler import Coefficients, CoefficientUpdates, CovariancePrior
+from conle.methods.posterior.sampler import Coefficients, CoefficientUpdates
 from conle.methods.posterior.variants import PosteriorPCA
+from conle.methods.references import LabelPosterior
 from conle.methods.seeds import spawned
 
 Distributions = Float[np.ndarray, "samples labels"]
@@ -31,12 +32,17 @@ SHARE_OF_SMALLEST = 0.5
 class InformedPosterior(PosteriorPCA):
     """The posterior decoder with W and Sigma fitted to true distributions instead of L.
 
-    The hyperparameters are those of `PosteriorPCA`. `recover_folds` needs the attribute
-    `label_distributions`; of its rows, only the training rows of a fold are read in the fold.
+    The hyperparameters are those of `PosteriorPCA`; the label posterior has no share.
+    `recover_folds` needs the attribute `label_distributions`; of its rows, only the training rows
+    of a fold are read in the fold.
     """
 
     # No hyperparameter, so it has no annotation.
     label_distributions = None
+
+    def _effective_share(self, label_posterior: LabelPosterior | None) -> float:
+        """The true distributions say more than the label posterior."""
+        return 0.0
 
     def _warn_of_unidentified_scale(self, logical_labels: LogicalLabels) -> None:
         """The true distributions say how far the degrees are apart."""
@@ -47,23 +53,25 @@ class InformedPosterior(PosteriorPCA):
         representations: Sequence[Represented],
         logical_labels: Float[np.ndarray, "all_samples labels"],
         training: Sequence[Rows],
+        start_variances: Sequence[float],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None],
     ) -> list[Coefficients]:
-        own = [spawned(seed, 2) for seed in seeds]
+        own = [spawned(seed, 2) for seed in inference.seeds_of_chains(seeds)]
         logs = [
             log_weights(self.label_distributions[rows], np.random.default_rng(seed))
-            for rows, (seed, _) in zip(training, own, strict=True)
+            for rows, (seed, _) in zip(inference.for_each_chain(training), own, strict=True)
         ]
         u = torch.from_numpy(np.stack(logs)).mT.contiguous().to(inference.device)
         updates = CoefficientUpdates(
-            with_intercept(representations).to(inference.device),
+            with_intercept(inference.for_each_chain(representations)).to(inference.device),
             logical_labels.shape[1],
-            CovariancePrior(inference.scale_prior),
+            inference.scale_prior,
             [np.random.default_rng(seed) for _, seed in own],
             inference.sweeps,
         )
-        kept = [updates.draw(0, u, updates.start(u))]
+        variances = u.new_tensor(inference.for_each_chain(start_variances))
+        kept = [updates.draw(0, u, updates.start(u, variances))]
         on_sweep()
         for sweep in range(1, inference.sweeps):
             kept.append(updates.draw(sweep, u, kept[-1]))

@@ -9,11 +9,11 @@ from conle.methods.registry import (
     ABLATIONS,
     ADAPTIVE,
     BASELINES,
-    CHOSEN,
     FLOORS,
     POSTERIORS,
     REFERENCES,
     SET_APART,
+    STACKED,
 )
 from conle.options import run_options, run_parameters
 from conle.pipelines import (
@@ -49,7 +49,7 @@ def register_pipelines() -> dict[str, Pipeline]:
     parameters = run_parameters()
     datasets = options.datasets
     every_method = ("conle", *BASELINES, *REFERENCES)
-    decoders = (CHOSEN, *POSTERIORS, *FLOORS, *REFERENCES)
+    decoders = (STACKED, *POSTERIORS, *FLOORS, *REFERENCES)
     learned_from = [name for name in datasets if name not in options.predictive.without]
 
     def prepared(names: Sequence[str]) -> Pipeline:

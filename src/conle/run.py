@@ -312,7 +312,7 @@ def outputs_to_make_again(pipeline: Pipeline, catalog: CatalogProtocol) -> set[s
 
 def failure_of(catalog: CatalogProtocol, name: str) -> str | None:
     """Why the node of an output failed; None if it did not, or if the output records no failure."""
-    if not name.endswith(("cost", "posterior_choice")):
+    if not name.endswith(("cost", "posterior_weights")):
         return None
     return (catalog.load(name) or {}).get("failure")
 

@@ -59,6 +59,7 @@ pytestmark = [
         ],
     ),
     pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far"),
+    pytest.mark.filterwarnings("ignore:.* still climbs at the end of the sweeps"),
 ]
 
 
@@ -132,9 +133,6 @@ def test_a_fit_that_fails_leaves_an_earlier_one(name, samples):
     enhancer = make(name).fit(features, logical_labels)
     with pytest.raises(ValueError, match="finite"):
         enhancer.fit(np.full((5, 2), np.nan), logical_labels[:5])
-    if name in DECODERS:
-        with pytest.raises(ValueError, match="as many training samples as labels"):
-            enhancer.fit(100 * features[:3], logical_labels[:3])
     assert (enhancer.n_features_in_, enhancer.n_labels_in_) == (5, 4)
     if enhancer.inductive:
         expected = make(name).fit_transform(features, logical_labels)
@@ -248,6 +246,7 @@ def test_float32_features_are_taken_as_their_values(name, samples):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far")
+@pytest.mark.filterwarnings("ignore:.* still climbs at the end of the sweeps")
 def test_degenerate_samples(name, samples):
     """Constant columns, duplicate rows, rows of zeros, all and no labels relevant."""
     features, logical_labels = (array.copy() for array in samples)
@@ -274,10 +273,6 @@ def test_extreme_samples(name, samples, extreme):
 @pytest.mark.parametrize("rows", [1, 2])
 def test_hardly_any_samples(name, samples, rows):
     features, logical_labels = samples
-    if name in DECODERS:
-        with pytest.raises(ValueError, match=f"there are {rows} samples and 4 labels"):
-            make(name).fit_transform(features[:rows], logical_labels[:rows])
-        return
     recovered = make(name).fit_transform(features[:rows], logical_labels[:rows])
     assert_distributions(recovered, (rows, 4))
 

@@ -84,8 +84,8 @@ def recovered(name, features, logical_labels):
     if hasattr(enhancer, "sample_chains"):
         results += [
             *enhancer.credible_intervals(features, logical_labels),
-            np.array(enhancer.log_likelihood(features, logical_labels, draws=20)),
-            enhancer.sample_chains(features, logical_labels, splits[0], [1.0]),
+            enhancer.label_probabilities(features, logical_labels, draws=20),
+            enhancer.sample_chains(features, logical_labels),
         ]
     results += make().recover_folds(features, logical_labels, splits).recovered
     return [result.tobytes() for result in results]

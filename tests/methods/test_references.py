@@ -103,3 +103,25 @@ def test_uniform_on_yeast_dtt(load_real):
     features, distributions = load_real("Yeast_dtt")
     recovered = Uniform().fit_transform(features, binarise(distributions))
     assert score(distributions, recovered)["kl_divergence"] == pytest.approx(0.0066, abs=5e-5)
+
+
+def test_draws_of_the_label_posterior_give_back_the_labels_and_have_its_mean():
+    generator = np.random.default_rng(0)
+    labels = binarise(generator.dirichlet(np.full(5, 2.0), size=400)).astype(float)
+    posterior = LabelPosterior().fit(labels, labels)
+    few = labels[:6]
+    draws = posterior.sample(few, 4000, np.random.default_rng(1))
+    assert draws.shape == (4000, 6, 5)
+    np.testing.assert_allclose(draws.sum(axis=2), 1)
+    np.testing.assert_array_equal(binarise(draws.reshape(-1, 5)), np.tile(few, (4000, 1)))
+    np.testing.assert_allclose(draws.mean(axis=0), posterior.transform(few, few), atol=0.01)
+
+
+def test_draws_of_a_count_that_binarising_does_not_produce_are_its_mean():
+    labels = np.array([[1.0, 0, 0, 0, 0]] * 5 + [[1, 1, 1, 1, 0]])
+    draws = (
+        LabelPosterior(draws=500)
+        .fit(labels, labels)
+        .sample(labels[-1:], 3, np.random.default_rng(0))
+    )
+    np.testing.assert_allclose(draws, 0.2)

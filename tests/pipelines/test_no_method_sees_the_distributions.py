@@ -22,7 +22,7 @@ from conle.pipelines.convergence.nodes import trace_training
 from conle.pipelines.enhance.nodes import compare_methods, fit_and_enhance
 from conle.pipelines.ingestion.nodes import make_logical_labels
 from conle.pipelines.limit.nodes import recover_with_distributions
-from conle.pipelines.posterior.nodes import choose_representation, draw_held_out
+from conle.pipelines.posterior.nodes import draw_held_out
 from conle.pipelines.predictive.nodes import predict_from_recovered
 from conle.pipelines.recovery.nodes import recover
 
@@ -51,7 +51,6 @@ MADE_WITH_DISTRIBUTIONS = (
 MAKES_AN_ENHANCER = {
     recover,
     trace_training,
-    choose_representation,
     draw_held_out,
     predict_from_recovered,
     fit_and_enhance,

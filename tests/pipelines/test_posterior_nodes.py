@@ -2,16 +2,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from cells_for_tests import cell_of, parameters_with
+from sklearn.model_selection import KFold
 
 from conle.core.binarisation import binarise
 from conle.methods.posterior.variants import PosteriorPCA
-from conle.methods.registry import CHOSEN, POSTERIORS
+from conle.methods.registry import POSTERIORS, STACKED
 from conle.pipelines.posterior.nodes import (
-    choose_representation,
+    average_recovered,
     compare_intervals,
     draw_held_out,
-    inner_split,
-    take_chosen,
+    stack_posteriors,
 )
 from conle.pipelines.posterior.pipeline import create_pipeline
 
@@ -28,88 +28,102 @@ def tables():
     return pd.DataFrame(features), pd.DataFrame(labels, columns=list("abcd"))
 
 
-def choose(features, labels, **more):
-    candidates = tuple(
-        cell_of(method, {**SHORT, **more}, degree_floors={"Other": 1.0}) for method in POSTERIORS
-    )
-    chosen = cell_of(POSTERIORS[0], SHORT, name=CHOSEN)
-    return choose_representation(features, labels, cell=chosen, candidates=candidates)
+def draw(features, labels, method="posterior_pca", **more):
+    cell = cell_of(method, {**SHORT, **more}, degree_floors={"Other": 1.0})
+    return draw_held_out(features, labels, cell=cell)
 
 
-def test_features_are_chosen_where_they_decide_the_labels(tables):
-    choice = choose(*tables)
-    likelihood = choice["log_likelihood"]
-    assert set(likelihood) == set(POSTERIORS)
-    assert choice["chosen"] == max(likelihood, key=likelihood.get) == "posterior_pca"
-    assert likelihood["posterior_pca"] > likelihood["posterior_featureless"] + 0.2
-    # Nine tenths in a random order are fitted, the others predicted.
-    features, labels = tables
-    order = np.random.default_rng(0).permutation(200)
-    decoder = PosteriorPCA(device="cpu", **SHORT)
-    decoder.fit(features.loc[order[20:]], labels.loc[order[20:]])
-    expected = decoder.log_likelihood(features.loc[order[:20]], labels.loc[order[:20]])
-    assert likelihood["posterior_pca"] == expected
+def stack(features, labels, **more):
+    probabilities = [draw(features, labels, method, **more)[3] for method in POSTERIORS]
+    return stack_posteriors(*probabilities, cell=cell_of(POSTERIORS[0], SHORT, name=STACKED))
+
+
+def test_features_have_weight_where_they_decide_the_labels(tables):
+    stacking = stack(*tables)
+    scores, weights = stacking["log_score"], stacking["weights"]
+    assert set(scores) == set(weights) == set(POSTERIORS)
+    assert sum(weights.values()) == pytest.approx(1)
+    assert scores["posterior_pca"] > scores["posterior_featureless"] + 0.2
+    assert weights["posterior_pca"] > 0.5
+    assert weights["posterior_featureless"] < 0.1
 
 
 @pytest.mark.filterwarnings("ignore:.* the logical labels hardly say how far")
-def test_nothing_is_chosen_without_a_threshold_model(tables, caplog):
-    choice = choose(*tables, threshold_model=False)
-    failure = choice["failure"]
-    assert failure.startswith("without a threshold model")
-    assert choice == {"dataset": "Toy", "chosen": None, "log_likelihood": {}, "failure": failure}
-    assert f"Toy posterior_chosen failed, the others go on: {failure}" in caplog.text
+def test_nothing_is_stacked_without_a_threshold_model(tables, caplog):
+    stacking = stack(*tables, threshold_model=False)
+    failure = stacking["failure"]
+    assert failure.startswith("conle_posterior has no probabilities of held-out logical labels")
+    assert stacking == {"dataset": "Toy", "weights": None, "log_score": {}, "failure": failure}
+    assert f"Toy posterior_stacked failed, the others go on: {failure}" in caplog.text
     assert "Traceback" not in caplog.text
     recovered = pd.DataFrame({"sample": [1], "a": [0.5]})
-    table, cost = take_chosen(choice, *[recovered, {"seconds": 1.0}] * 3)
+    table, cost = average_recovered(stacking, *[recovered, {"seconds": 1.0}] * 3)
     assert table.empty
     assert list(table) == ["sample", "a"]
-    assert cost == {"failure": f"no representation was chosen: {failure}"}
+    assert cost == {"failure": f"nothing was stacked: {failure}"}
 
 
-def test_the_chosen_recovery_is_taken_over():
-    outputs = [f"{method} {output}" for method in POSTERIORS for output in ("recovered", "cost")]
-    taken = take_chosen({"chosen": "posterior_pca"}, *outputs)
-    assert taken == ("posterior_pca recovered", "posterior_pca cost")
-
-
-def draw(features, labels, floor=0.0):
-    cell = cell_of("posterior_pca", SHORT, degree_floors={"Toy": floor})
-    return draw_held_out(features, labels, cell=cell)
+def test_recoveries_are_averaged_by_weight():
+    keys = {"protocol": "cross_validation", "fitted_on": "training_folds", "repeat": 1, "fold": 1}
+    tables = [pd.DataFrame([{**keys, "sample": 3, "a": a, "b": 1 - a}]) for a in (0.1, 0.5, 0.9)]
+    costs = [
+        {"seconds": s, "memory_before_mib": 10.0 * s, "peak_memory_mib": 20.0 * s}
+        for s in (1.0, 2.0, 3.0)
+    ]
+    outputs = [part for own in zip(tables, costs, strict=True) for part in own]
+    weights = dict(zip(POSTERIORS, (0.5, 0.25, 0.25), strict=True))
+    mean, cost = average_recovered({"weights": weights}, *outputs)
+    assert mean[["a", "b"]].to_numpy().tolist() == [pytest.approx([0.4, 0.6])]
+    assert mean["sample"].tolist() == [3]
+    assert cost == {"seconds": 6.0, "memory_before_mib": 10.0, "peak_memory_mib": 60.0}
 
 
 @pytest.mark.parametrize("floor", [0.0, 1.0])
 def test_held_out_draws(tables, floor):
     features, labels = tables
-    diagnostics, intervals, draws, cost = draw(features, labels, floor)
+    cell = cell_of("posterior_pca", SHORT, degree_floors={"Toy": floor})
+    diagnostics, intervals, draws, probabilities, cost = draw_held_out(features, labels, cell=cell)
     assert set(cost) == {"seconds", "peak_memory_mib", "memory_before_mib"}
-    _, held_out = inner_split(200, 0)
-    assert len(held_out) == 20
-    assert diagnostics.groupby("start_levels").size().to_dict() == {"one": 80, "different": 80}
+    # Every sample is held out once.
+    assert sorted(diagnostics["sample"].unique()) == list(range(200))
+    assert len(diagnostics) == len(intervals) == 800
     assert (diagnostics["r_hat"] > 0.9).all()
     # Four chains of 25 draws; antithetic ones are worth a little more.
     assert diagnostics["bulk_ess"].between(1, 300).all()
-    assert intervals["sample"].unique().tolist() == held_out.tolist()
     assert (intervals["low"] < intervals["mean"]).all()
     assert (intervals["mean"] < intervals["high"]).all()
-    expected = labels.loc[held_out].to_numpy().ravel()
-    np.testing.assert_array_equal(intervals["logical"], expected)
+    own = intervals.pivot(index="sample", columns="label", values="logical")
+    np.testing.assert_array_equal(own.to_numpy(), labels.to_numpy())
     few = draws.groupby("sample", sort=False)
-    assert draws["sample"].unique().tolist() == held_out[:3].tolist()
+    _, first = next(KFold(5, shuffle=True, random_state=0).split(features))
+    assert draws["sample"].unique().tolist() == first[:3].tolist()
     assert (few.size() == 100).all()
-    # The interval and the mean of a sample summarise its draws, which give back L.
-    for sample, own in few:
+    # The mean of a sample is four fifths its draws', which give back L, and one the labels'.
+    decoder = PosteriorPCA(degree_floor=floor, device="cpu", **SHORT)
+    training = np.setdiff1d(np.arange(200), first)
+    decoder.fit(features.loc[training], labels.loc[training])
+    by_labels = decoder.label_posterior_.transform(labels.loc[first], labels.loc[first])
+    for number, (sample, own) in enumerate(few):
         degrees = own[list("abcd")].to_numpy()
         interval = intervals[intervals["sample"] == sample]
-        np.testing.assert_allclose(degrees.mean(axis=0), interval["mean"])
-        np.testing.assert_allclose(np.quantile(degrees, 0.05, axis=0), interval["low"])
+        expected = 0.8 * degrees.mean(axis=0) + 0.2 * by_labels.to_numpy()[number]
+        np.testing.assert_allclose(interval["mean"], expected, atol=0.02)
         np.testing.assert_array_equal(binarise(degrees), np.tile(labels.loc[sample], (100, 1)))
+    probabilities = probabilities.set_index("sample")
+    assert list(probabilities) == ["count", *"abcd"]
+    predicted = decoder.label_probabilities(features.loc[first], labels.loc[first])
+    np.testing.assert_allclose(probabilities.loc[first], predicted)
 
 
 def test_chains_that_start_apart_with_a_floor_do_not_meet(tables):
-    """With a floor, the sampler hardly forgets its start level, as `degree_floor` documents."""
-    diagnostics, *_ = draw(*tables, floor=1.0)
-    medians = diagnostics.groupby("start_levels")["r_hat"].median()
-    assert medians["different"] > medians["one"]
+    """With a floor, the sampler hardly forgets its start level, as `start_level` documents."""
+    medians = [
+        draw_held_out(*tables, cell=cell_of("posterior_pca", SHORT, degree_floors={"Toy": floor}))[
+            0
+        ]["r_hat"].median()
+        for floor in (0.0, 1.0)
+    ]
+    assert medians[1] > medians[0]
 
 
 def test_held_out_draws_that_fail_have_no_rows(tables):
@@ -117,9 +131,9 @@ def test_held_out_draws_that_fail_have_no_rows(tables):
     made = draw(features, labels)
     impossible = labels.assign(**dict.fromkeys("abcd", 1))
     *empty, cost = draw(features, impossible)
-    for table, own in zip(made[:3], empty, strict=True):
+    for table, own in zip(made[:4], empty, strict=True):
         assert own.empty
-        assert list(own) == list(table)
+        assert set(own) == set(table)
     assert cost["failure"].startswith("no distribution")
     beside = compare_intervals(empty[1], labels, dataset="Toy", method="posterior_pca")
     assert beside.empty

@@ -164,7 +164,7 @@ def test_who_is_best_by_how_much_and_whether_features_help():
                 "lp": [0.1, 0.3, 0.1, 0.3],
                 "km": [0.3, 0.2, 0.2, 0.3],
                 "label_posterior": [0.5, 0.7, 0.5, 0.7],
-                "posterior_chosen": [0.0] * 4,
+                "posterior_stacked": [0.0] * 4,
                 "uniform": [0.0] * 4,
             }
         ),

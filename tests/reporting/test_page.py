@@ -192,11 +192,11 @@ def test_page_counts_where_conle_is_at_least_as_good_as_its_ablations():
 def test_page_says_what_the_posterior_decoders_know():
     without = render_page(**inputs(["SJAFFE"]))
     assert "know how the logical labels were made" not in without
-    methods = ("posterior_featureless", "posterior_pca", "conle_posterior", "posterior_chosen")
+    methods = ("posterior_featureless", "posterior_pca", "conle_posterior", "posterior_stacked")
     source = render_page(**inputs(["SJAFFE", "Movie"], methods))
     text = " ".join(" ".join(Page(source).texts).split())
     assert "know how the logical labels were made" in text
-    assert "chosen posterior" in text
+    assert "stacked posterior" in text
     # KL is .01 without features, .11 with principal components and .21 with Z.
     assert "2000.0 % higher with the ConLE posterior, 1000.0 % higher with the PCA" in text
     assert " posterior (geometric mean over 2 datasets)" in text

@@ -10,17 +10,16 @@ from conle.reporting.posterior import (
 
 
 def test_examination():
-    choice = {
+    stacking = {
         "dataset": "A",
-        "chosen": "posterior_pca",
-        "log_likelihood": {"conle_posterior": -2.0, "posterior_pca": -1.0},
+        "weights": {"conle_posterior": 0.25, "posterior_pca": 0.75},
+        "log_score": {"conle_posterior": -2.0, "posterior_pca": -1.0},
     }
     diagnostics = pd.DataFrame(
         {
-            "start_levels": ["one"] * 3 + ["different"] * 3,
-            "r_hat": [1.0, 1.1, 1.3, 1.0, 1.5, 3.0],
-            "bulk_ess": [100.0, 50.0, 10.0, 9.0, 9.0, 9.0],
-            "tail_ess": [90.0, 40.0, 20.0, 9.0, 9.0, 9.0],
+            "r_hat": [1.0, 1.1, 1.3],
+            "bulk_ess": [100.0, 50.0, 10.0],
+            "tail_ess": [90.0, 40.0, 20.0],
         }
     )
     coverage = pd.DataFrame(
@@ -28,23 +27,26 @@ def test_examination():
             "true": [0.1, 0.2, 0.3, 0.4],
             "low": [0.1, 0.3, 0.2, 0.0],
             "high": [0.2, 0.4, 0.4, 0.4],
+            "logical": [1, 1, 0, 0],
         }
     )
     cells = {("A", "conle_posterior"): diagnostics, ("A", "posterior_pca"): diagnostics}
     cells |= {("B", "conle_posterior"): diagnostics, ("C", "conle_posterior"): None}
+    cells |= {("D", "conle_posterior"): diagnostics}
     coverages = dict.fromkeys(cells, coverage)
+    failed = {"weights": None, "log_score": {}, "failure": "posterior_pca has no probabilities"}
     table = examination_table(
-        {"A": choice, "B": None, "C": choice | {"dataset": "C"}}, cells, coverages
+        {"A": stacking, "B": None, "C": stacking, "D": failed}, cells, coverages
     )
-    # B has no choice and C has no draws.
-    assert table[["dataset", "method", "log_likelihood", "chosen"]].to_numpy().tolist() == [
-        ["A", "conle_posterior", -2.0, ""],
-        ["A", "posterior_pca", -1.0, "yes"],
+    # B has no weights, C has no draws, and the stacking of D has failed.
+    assert table[["dataset", "method", "log_score", "weight"]].to_numpy().tolist() == [
+        ["A", "conle_posterior", -2.0, 0.25],
+        ["A", "posterior_pca", -1.0, 0.75],
     ]
     row = table.iloc[0]
-    assert row["r_hat_median":"tail_ess_median"].tolist() == [1.1, 1.3, 1.5, 3.0, 50.0, 40.0]
+    assert row["r_hat_median":"tail_ess_median"].tolist() == [1.1, 1.3, 50.0, 40.0]
     # The limits count as inside; .2 is below its interval.
-    assert row["covered"] == 0.75
+    assert row["covered":"covered_irrelevant"].tolist() == [0.75, 0.5, 1.0]
     assert row["interval_width"] == pytest.approx((0.1 + 0.1 + 0.2 + 0.4) / 4)
 
 

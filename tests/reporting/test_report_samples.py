@@ -103,7 +103,7 @@ def test_only_three_labels_become_colours(given):
     rows = pd.DataFrame({"repeat": 1, "sample": [1, 0], "a": [0.1, 0.2], "b": 0.4, "c": 0.3})
     features = pd.DataFrame({"x": [5.0, 6.0]})
     pictures = three_labels_as_colours(
-        {"A": features}, {"A": true}, {("A", "conle"): rows, ("A", "posterior_chosen"): rows}
+        {"A": features}, {"A": true}, {("A", "conle"): rows, ("A", "posterior_stacked"): rows}
     )
     found, panels = pictures["A"]
     assert found.tolist() == [[5.0], [6.0]]

@@ -12,7 +12,7 @@ from conle.reporting.titles import column_title, label_titles
         ("conle_posterior", "ConLE posterior"),
         ("lower_with_posterior_pca", "lower with PCA posterior"),
         ("examples_published", "examples, published"),
-        ("r_hat_median_levels_apart", "R-hat, median, starts apart"),
+        ("r_hat_median", "R-hat, median"),
         ("average_rank", "average rank"),
     ],
 )

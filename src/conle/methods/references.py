@@ -102,6 +102,36 @@ class LabelPosterior(InductiveEnhancer):
                 nearest = possible[np.argmin(np.abs(possible - best))]
                 self.relevant_mass_[k] = mass[nearest, k] / drawn[nearest, k]
 
+    def sample(
+        self, logical_labels: LogicalLabels, number: int, generator: np.random.Generator
+    ) -> Float[np.ndarray, "draws samples labels"]:
+        """Draw distributions given logical labels.
+
+        Args:
+            logical_labels: L, samples x labels.
+            number: draws for each sample.
+            generator: draws them.
+
+        Returns:
+            Draws of Dirichlet(a) whose binarisation gives the labels. Where none of the Monte Carlo
+            draws has as many relevant labels, all draws are the posterior mean.
+        """
+        means = self._transform(logical_labels, logical_labels)
+        labels = means.shape[1]
+        drawn = np.sort(
+            generator.dirichlet(np.full(labels, self.concentration_), size=self.draws), axis=1
+        )[:, ::-1]
+        counts = binarise(drawn, self.threshold).sum(axis=1)
+        result = np.repeat(means[None], number, axis=0)
+        for row, relevant in enumerate(logical_labels == 1):
+            k = int(relevant.sum())
+            possible = np.flatnonzero(counts == k)
+            if len(possible):
+                own = drawn[generator.choice(possible, number)]
+                result[:, row, relevant] = generator.permuted(own[:, :k], axis=1)
+                result[:, row, ~relevant] = generator.permuted(own[:, k:], axis=1)
+        return result
+
     def _get_weights(self) -> dict[str, np.ndarray]:
         return {
             "concentration": np.array(self.concentration_),

@@ -152,7 +152,7 @@ FLOORS = _with_role("floor")
 BASELINES = _with_role("baseline")
 REFERENCES = _with_role("reference")
 # The posterior whose representation the logical labels choose; it is no method of its own.
-CHOSEN = "posterior_chosen"
+STACKED = "posterior_stacked"
 # The recovery that is shown the true distributions of the training rows (`conle.limit`); it is no
 # method. Tables set it apart, as the references, and nothing ranks it.
 LIMIT = "limit"
@@ -161,7 +161,7 @@ SET_APART = (*REFERENCES, LIMIT)
 TRUE_DISTRIBUTIONS, NORMALISED_LABELS = "true_distributions", "normalised_labels"
 
 TITLES = {name: method.title for name, method in METHODS.items()} | {
-    CHOSEN: "chosen posterior",
+    STACKED: "stacked posterior",
     LIMIT: "limit (knows true distributions)",
     TRUE_DISTRIBUTIONS: "true distributions",
     NORMALISED_LABELS: "L, normalised",

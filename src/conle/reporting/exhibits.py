@@ -18,11 +18,11 @@ from conle.methods.registry import (
     ABLATIONS,
     ADAPTIVE,
     BASELINES,
-    CHOSEN,
     FLOORS,
     POSTERIORS,
     REFERENCES,
     SET_APART,
+    STACKED,
 )
 from conle.reporting import figures, statistics, tables
 from conle.reporting.grids import (
@@ -46,7 +46,7 @@ from conle.reporting.samples import (
 from conle.reporting.scores import compare_with_published, summarise
 from conle.reporting.titles import column_title
 
-TABLE_3_METHODS = ("conle", *ADAPTIVE, *POSTERIORS, CHOSEN, *FLOORS, *BASELINES, *SET_APART)
+TABLE_3_METHODS = ("conle", *ADAPTIVE, *POSTERIORS, STACKED, *FLOORS, *BASELINES, *SET_APART)
 TABLE_4_METHODS = (*ABLATIONS, "conle", *REFERENCES)
 REPORTED_METHODS = tuple(dict.fromkeys((*TABLE_3_METHODS, *TABLE_4_METHODS)))
 ABLATION_MEASURES = ("kl_divergence", "clark", "canberra", "intersection")
@@ -246,7 +246,7 @@ _ROWS = (
                 "examination",
                 examination_table,
                 (
-                    "{dataset}.posterior_choice",
+                    "{dataset}.posterior_weights",
                     "{dataset}.{decoder}.diagnostics",
                     INTERVALS,
                 ),

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from conle.core.measures import MEASURES
-from conle.methods.registry import CHOSEN, FLOORS, LIMIT, SET_APART, TITLES
+from conle.methods.registry import FLOORS, LIMIT, SET_APART, STACKED, TITLES
 from conle.reporting.tables import REFERENCE, complete_part, corrected_error
 
 HEADLINE = "kl_divergence"
@@ -15,7 +15,7 @@ HEADLINE = "kl_divergence"
 SIX = tuple(name for name in MEASURES if name != "kl_divergence_reversed")
 CONFIDENCE = 0.95
 # These repeat the results of another posterior.
-REPEATED = (CHOSEN, *FLOORS)
+REPEATED = (STACKED, *FLOORS)
 VERDICT_COLUMNS = [
     "dataset",
     "best",

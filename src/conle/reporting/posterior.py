@@ -1,4 +1,4 @@
-"""Tables of the posterior decoders: choice, convergence, coverage and the use of features."""
+"""Tables of the posterior decoders: weights, convergence, coverage and the use of features."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,62 +13,59 @@ FEATURELESS = "posterior_featureless"
 EXAMINATION_COLUMNS = [
     "dataset",
     "method",
-    "log_likelihood",
-    "chosen",
+    "log_score",
+    "weight",
     "r_hat_median",
     "r_hat_largest",
-    "r_hat_median_levels_apart",
-    "r_hat_largest_levels_apart",
     "bulk_ess_median",
     "tail_ess_median",
     "covered",
+    "covered_relevant",
+    "covered_irrelevant",
     "interval_width",
 ]
 
 
 def examination_table(
-    choices: Mapping[str, Mapping[str, Any] | None],
+    stackings: Mapping[str, Mapping[str, Any] | None],
     diagnostics: Mapping[tuple[str, str], pd.DataFrame | None],
     coverages: Mapping[tuple[str, str], pd.DataFrame | None],
 ) -> pd.DataFrame:
-    """Choice by likelihood, convergence, and coverage of the intervals, for held-out samples.
+    """Score on held-out logical labels, convergence, and coverage of the intervals.
 
     Args:
-        choices: by dataset; chosen (a decoder, or None where the choice has failed) and
-            log_likelihood by decoder.
-        diagnostics: by dataset and decoder; columns start_levels, r_hat, bulk_ess and tail_ess.
-        coverages: by dataset and decoder; columns low, high and true.
+        stackings: by dataset; log_score and weights by decoder (None where the stacking failed).
+        diagnostics: by dataset and decoder; columns r_hat, bulk_ess and tail_ess.
+        coverages: by dataset and decoder; columns low, high, true and logical.
 
     Returns:
-        Columns dataset, method, log_likelihood (of held-out logical labels), chosen ("yes" or
-        empty), r_hat_median and r_hat_largest over the degrees for chains that start at one level
-        and (`_levels_apart`) at different ones, bulk_ess_median and tail_ess_median for those of
-        one level, covered (share of the true degrees in their 90 % intervals) and interval_width.
-        Cells that no run has made, or that have failed, have no row.
+        Columns dataset, method, log_score (of held-out logical labels), weight (in the stacked
+        posterior), r_hat_median and r_hat_largest over the degrees, bulk_ess_median and
+        tail_ess_median, covered (share of the true degrees in their 90 % intervals, all, of
+        relevant and of irrelevant labels) and interval_width. Cells that no run has made, or that
+        have failed, have no row.
     """
     rows = []
     for (dataset, method), own in diagnostics.items():
-        coverage, choice = coverages[dataset, method], choices[dataset]
+        coverage, stacking = coverages[dataset, method], stackings[dataset]
         if any(table is None or table.empty for table in (own, coverage)):
             continue
-        if choice is None or not choice["chosen"]:
+        if stacking is None or not stacking["weights"]:
             continue
-        one = own[own["start_levels"] == "one"]
-        different = own[own["start_levels"] == "different"]
         inside = (coverage["low"] <= coverage["true"]) & (coverage["true"] <= coverage["high"])
         rows.append(
             (
                 dataset,
                 method,
-                choice["log_likelihood"][method],
-                "yes" if choice["chosen"] == method else "",
-                one["r_hat"].median(),
-                one["r_hat"].max(),
-                different["r_hat"].median(),
-                different["r_hat"].max(),
-                one["bulk_ess"].median(),
-                one["tail_ess"].median(),
+                stacking["log_score"][method],
+                stacking["weights"][method],
+                own["r_hat"].median(),
+                own["r_hat"].max(),
+                own["bulk_ess"].median(),
+                own["tail_ess"].median(),
                 inside.mean(),
+                inside[coverage["logical"] == 1].mean(),
+                inside[coverage["logical"] == 0].mean(),
                 (coverage["high"] - coverage["low"]).mean(),
             )
         )

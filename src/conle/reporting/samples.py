@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from conle.methods.registry import CHOSEN, FLOORS, TITLES
+from conle.methods.registry import FLOORS, STACKED, TITLES
 from conle.reporting.titles import label_titles
 
 FEATURES, TRUE = "{dataset}.features", "{dataset}.label_distributions"
@@ -83,7 +83,7 @@ def three_labels_as_colours(
             continue
         panels = {"true": distributions.to_numpy()}
         for method, rows in _first_repeats(dataset, recovered):
-            if method not in (CHOSEN, *FLOORS):
+            if method not in (STACKED, *FLOORS):
                 panels[TITLES[method]] = rows[distributions.columns].to_numpy()
         if len(panels) > 1:
             pictures[dataset] = features[dataset].to_numpy(), panels

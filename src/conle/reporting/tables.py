@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from conle.core.measures import MEASURES
-from conle.methods.registry import CHOSEN, FLOORS, LIMIT, TRUE_DISTRIBUTIONS
+from conle.methods.registry import FLOORS, LIMIT, STACKED, TRUE_DISTRIBUTIONS
 
 FORMULAS = {
     "kl_divergence": "Σ d ln(d / p)",
@@ -132,10 +132,10 @@ def complete_part(recovery: pd.DataFrame) -> pd.DataFrame:
     Every method of this part recovered every dataset of it. Methods are added in the order of the
     number of datasets that they recovered, and the part with the most pairs of a dataset and a
     method is chosen, so that a method with a single dataset does not exclude the others. The
-    chosen posterior and those with one floor for all datasets are left out, because most of their
+    stacked posterior and those with one floor for all datasets are left out, because most of their
     results repeat those of another posterior; so is the limit, which is no method.
     """
-    own = recovery[~recovery["method"].isin((CHOSEN, *FLOORS, LIMIT))]
+    own = recovery[~recovery["method"].isin((STACKED, *FLOORS, LIMIT))]
     found = {method: set(rows["dataset"]) for method, rows in own.groupby("method", sort=False)}
     names = sorted(found, key=lambda name: -len(found[name]))
     common = [

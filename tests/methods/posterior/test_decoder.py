@@ -7,11 +7,13 @@ from scipy.stats import norm
 from sklearn.decomposition import PCA
 
 from conle.core.binarisation import binarise
+from conle.core.stacking import log_score
 from conle.methods.conle import ConLE
 from conle.methods.contract import progress
-from conle.methods.posterior import decoder
+from conle.methods.posterior import decoder, inference
+from conle.methods.posterior.label_checks import warn_of_climbing_deviation
 from conle.methods.posterior.representations import ContrastiveLearner, PrincipalComponentsLearner
-from conle.methods.posterior.sampler import Coefficients
+from conle.methods.posterior.sampler import Coefficients, fit_coefficients
 from conle.methods.posterior.variants import ConLEPosterior, PosteriorFeatureless, PosteriorPCA
 
 SHORT = {"sweeps": 30, "burn_in": 10, "device": "cpu"}
@@ -47,9 +49,15 @@ def test_samples_and_intervals(simulated, floor):
     decoder = PosteriorPCA(degree_floor=floor, **SHORT).fit(features, logical_labels)
     few = (features[:9], logical_labels[:9])
     draws = decoder.sample(*few)
-    assert draws.shape == (20 * 4, 9, 4)
+    chains = decoder.sample_chains(*few)
+    assert chains.shape == (4, 20, 9, 4)
+    np.testing.assert_array_equal(draws[: 4 * 20], chains.reshape(-1, 9, 4))
+    # The label posterior is a fifth of 100 draws.
+    assert draws.shape == (100, 9, 4)
     np.testing.assert_allclose(draws.sum(axis=2), 1)
-    np.testing.assert_allclose(draws.mean(axis=0), decoder.transform(*few), atol=1e-12)
+    by_labels = decoder.label_posterior_.transform(few[1], few[1])
+    mean = 0.8 * chains.mean(axis=(0, 1)) + 0.2 * by_labels
+    np.testing.assert_allclose(decoder.transform(*few), mean, atol=1e-12)
     # Every draw gives back the logical labels.
     for drawn in draws:
         np.testing.assert_array_equal(binarise(drawn), few[1])
@@ -74,24 +82,65 @@ def test_folds_together_are_folds_alone(simulated):
     )
 
 
-def test_the_first_independent_chain_is_the_one_of_a_fit(simulated):
+def test_without_a_share_there_are_the_chains_alone(simulated):
     features, _, logical_labels = simulated
-    training, held_out = np.arange(290), np.arange(290, 300)
-    decoder = PosteriorPCA(chains=1, **SHORT)
-    split = (training, held_out)
-    chains = decoder.sample_chains(features, logical_labels, split, [1.0, 1.0, 4.0])
-    assert chains.shape == (3, 20, 10, 4)
-    decoder.fit(features[training], logical_labels[training])
-    alone = decoder.sample(features[held_out], logical_labels[held_out])
-    np.testing.assert_allclose(chains[0], alone, atol=1e-9)
-    # The other folds have their own draws from the same posterior.
-    for other in chains[1:]:
-        assert np.abs(other - chains[0]).max() > 0.01
-        np.testing.assert_allclose(other.mean(axis=0), chains[0].mean(axis=0), atol=0.2)
-    with pytest.raises(ValueError, match=r"start_level \(1\) must exceed 1 with a degree_floor"):
-        PosteriorPCA(degree_floor=1.0, **SHORT).sample_chains(
-            features, logical_labels, split, [2.0, 1.0]
-        )
+    decoder = PosteriorPCA(label_posterior_share=0.0, **SHORT).fit(features, logical_labels)
+    draws = decoder.sample(features, logical_labels)
+    assert len(draws) == 4 * 20
+    recovered = decoder.transform(features, logical_labels)
+    np.testing.assert_allclose(draws.mean(axis=0), recovered, atol=1e-12)
+
+
+def test_chains_are_independent_and_start_apart(simulated):
+    features, _, logical_labels = simulated
+    decoder = PosteriorPCA(chain_rows=100, degree_floor=1.0, sweeps=60, burn_in=20, device="cpu")
+    decoder.fit(features, logical_labels)
+    first, last = decoder.coefficients_[0], decoder.coefficients_[-1]
+    assert first.weights.shape[0] == 4
+    # The intercepts follow the levels 1.25, 1.5, 2 and 3 of the start; the floor is 1.
+    levels = first.weights[:, 0].mean(dim=1).numpy()
+    assert (np.diff(levels) > 0.3).all()
+    # Each chain has rows of its own, so that none is a copy of another.
+    means = decoder.sample_chains(features, logical_labels).mean(axis=1)
+    for one in range(4):
+        for other in range(one):
+            assert np.abs(means[one] - means[other]).mean() > 1e-3
+            assert not torch.equal(last.root[one], last.root[other])
+
+
+def test_a_chain_sees_no_more_rows_than_chain_rows(simulated, monkeypatch):
+    features, _, logical_labels = simulated
+    rows = []
+    monkeypatch.setattr(
+        inference,
+        "fit_coefficients",
+        lambda degrees, columns, *own: (
+            rows.append(columns.shape) or fit_coefficients(degrees, columns, *own)
+        ),
+    )
+    PosteriorPCA(chain_rows=50, **SHORT).fit(features, logical_labels)
+    PosteriorPCA(**SHORT).fit(features, logical_labels)
+    assert rows == [(4, 50, 4), (4, 300, 4)]
+
+
+def test_an_overall_deviation_that_climbs_is_announced():
+    """s of two folds with two chains each: both chains of the first fold climb by a tenth."""
+    inference = PosteriorFeatureless(sweeps=12, burn_in=2, chains=2)._inference()
+    rise = np.exp(0.11)
+
+    def sweep(number):
+        deviations = [rise, rise, rise, 1.0] if number >= 7 else [1.0] * 4
+        root = torch.tensor(deviations)[:, None, None] * torch.eye(3)
+        return Coefficients(torch.zeros(4, 1, 3), root, torch.inverse(root), torch.ones(4))
+
+    climbing = inference.is_climbing([sweep(number) for number in range(12)])
+    assert climbing.tolist() == [True, False]
+    # Half of the folds are not most of them.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_climbing_deviation("PosteriorPCA", climbing)
+    with pytest.warns(UserWarning, match="PosteriorPCA: the overall deviation .* still climbs"):
+        warn_of_climbing_deviation("PosteriorPCA", climbing[:1])
 
 
 @pytest.mark.slow
@@ -147,29 +196,30 @@ def test_a_scale_that_the_labels_do_not_say_is_announced(samples):
         PosteriorFeatureless(**SHORT).fit(*samples)
 
 
-def test_likelihood_of_labels_against_its_closed_form():
+def test_probabilities_of_labels_against_their_closed_form():
     """Two labels at T = 1/2: the larger is relevant, P = Phi((m1 - m2) / sd of the difference)."""
     decoder = PosteriorFeatureless(**SHORT)
     features, logical_labels = np.zeros((40, 1)), np.tile([1.0, 0.0], (40, 1))
     with pytest.warns(UserWarning, match="the prior"):
-        decoder.fit(features, logical_labels)
+        decoder.set_params(chains=1).fit(features, logical_labels)
     mean, root = np.array([[0.6, 0.1]]), np.array([[0.8, 0.0], [0.3, 0.5]])
     tensors = [torch.from_numpy(array)[None] for array in (mean, root, np.linalg.inv(root).T)]
     decoder.coefficients_ = [Coefficients(*tensors, torch.ones(1))] * 30
     difference = root @ root.T
     deviation = np.sqrt(difference[0, 0] + difference[1, 1] - 2 * difference[0, 1])
     expected = np.log(norm.cdf(0.5 / deviation))
-    drawn = decoder.log_likelihood(features, logical_labels, draws=4000)
+    probabilities = decoder.label_probabilities(features, logical_labels, draws=4000)
     # One label is always relevant: its number has probability 1.
-    assert drawn == pytest.approx(expected + np.log(4000.5 / 4001), abs=3e-3)
+    np.testing.assert_allclose(probabilities[:, 0], 4000.5 / 4001)
+    assert log_score(probabilities) == pytest.approx(expected + np.log(4000.5 / 4001), abs=3e-3)
 
 
-def test_likelihood_needs_the_threshold_model(samples):
+def test_probabilities_of_labels_need_the_threshold_model(samples):
     decoder = PosteriorFeatureless(threshold_model=False, **SHORT)
     with pytest.warns(UserWarning, match="the prior"):
         decoder.fit(*samples)
     with pytest.raises(ValueError, match="without a threshold model"):
-        decoder.log_likelihood(*samples)
+        decoder.label_probabilities(*samples)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +228,8 @@ def test_likelihood_needs_the_threshold_model(samples):
         ({"sweeps": 10, "burn_in": 10}, r"burn_in \(10\) must be below sweeps \(10\)"),
         ({"degree_floor": 1.0, "start_level": 1.0}, r"start_level \(1\) must exceed 1"),
         ({"chains": 0}, "chains"),
+        ({"chain_rows": 0}, "chain_rows"),
+        ({"label_posterior_share": 1.0}, "label_posterior_share"),
         ({"scale_prior": 0.0}, "scale_prior"),
     ],
 )

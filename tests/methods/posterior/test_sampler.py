@@ -9,7 +9,6 @@ from conle.core.binarisation import binarise
 from conle.methods.posterior.sampler import (
     Coefficients,
     CoefficientUpdates,
-    CovariancePrior,
     LatentDegrees,
     fit_coefficients,
     sample_distributions,
@@ -120,7 +119,7 @@ def test_every_draw_binarises_to_its_labels(threshold):
     columns = torch.from_numpy(np.column_stack([np.ones(80), features]))[None]
     training = degrees_of(rows, threshold)
     seeds = [np.random.SeedSequence(1)]
-    kept = fit_coefficients(training, columns, CovariancePrior(), seeds, 60, lambda: None)
+    kept = fit_coefficients(training, columns, 1.0, torch.full((1,), 0.1), seeds, 60, lambda: None)
     degrees = degrees_of(rows, threshold)
     number = 0
     for drawn in sample_distributions(degrees, columns, kept, seeds, 0, lambda: None):
@@ -138,19 +137,22 @@ def test_every_draw_binarises_to_its_labels(threshold):
 CHAINS = 3000
 
 
-def prior_draws(generators, labels, columns, prior):
-    """lambda, Sigma and W from their prior, one for each generator."""
+def prior_draws(generators, labels, columns, scale_prior):
+    """lambda, Sigma and W from their prior, one for each generator.
+
+    Sigma is an inverse Wishart draw with 2 c degrees of freedom that is scaled to a half-normal
+    overall deviation. Flat in the scale, the draws would have equal densities in it, so the shape
+    of Sigma and its scale are independent.
+    """
     drawn = []
     for generator in generators:
         precision = generator.gamma(0.5, 1 / 0.5)
-        while True:
-            factor = np.tril(generator.standard_normal((labels, labels)), -1) + np.diag(
-                np.sqrt(generator.chisquare(prior.degrees - np.arange(labels)))
-            )
-            root = np.linalg.inv(factor).T * np.sqrt(prior.scale)
-            variance = (root**2).sum() / labels
-            if np.log(generator.random()) < -variance / (2 * prior.deviation**2):
-                break
+        factor = np.tril(generator.standard_normal((labels, labels)), -1) + np.diag(
+            np.sqrt(generator.chisquare(2 * labels - np.arange(labels)))
+        )
+        root = np.linalg.inv(factor).T
+        deviation = abs(generator.normal(scale=scale_prior))
+        root *= deviation / np.sqrt((root**2).sum() / labels)
         ridge = np.r_[0.01, np.full(columns - 1, precision)]
         noise = generator.standard_normal((columns, labels)) / np.sqrt(ridge)[:, None]
         drawn.append((noise @ root.T, root, np.linalg.inv(root).T, precision))
@@ -174,19 +176,18 @@ def statistics_of(coefficients):
 def test_geweke_joint_test():
     """Chains that start at the prior stay there if u is drawn anew after every update.
 
-    The prior of Sigma is a proper inverse Wishart. The test covers the draws of (Sigma, W) and of
-    lambda, and the scale moves.
+    The test covers the draws of a, of (Sigma, W) and of lambda, and the scale moves.
     """
     labels, samples, cycles, threshold = 3, 6, 8, 0.5
-    prior = CovariancePrior(deviation=0.8, degrees=6.0, scale=1.5)
+    scale_prior = 0.8
     seeds = np.random.SeedSequence(11).spawn(3)
     generators = [np.random.default_rng(seed) for seed in seeds[0].spawn(CHAINS)]
     noise = np.random.default_rng(seeds[1])
     features = noise.normal(size=(samples, 2))
     columns = torch.from_numpy(np.column_stack([np.ones(samples), features]))
     columns = columns.expand(CHAINS, -1, -1)
-    present = prior_draws(generators, labels, 3, prior)
-    updates = CoefficientUpdates(columns, labels, prior, generators, cycles)
+    present = prior_draws(generators, labels, 3, scale_prior)
+    updates = CoefficientUpdates(columns, labels, scale_prior, generators, cycles)
     moved = torch.zeros(CHAINS)
     for cycle in range(cycles):
         errors = torch.from_numpy(noise.standard_normal((CHAINS, samples, labels)))
@@ -203,7 +204,7 @@ def test_geweke_joint_test():
         moved += present.variance != before
     assert moved.mean() > 1
     fresh = prior_draws(
-        [np.random.default_rng(seed) for seed in seeds[2].spawn(CHAINS)], labels, 3, prior
+        [np.random.default_rng(seed) for seed in seeds[2].spawn(CHAINS)], labels, 3, scale_prior
     )
     expected = statistics_of(fresh)
     for name, values in statistics_of(present).items():
@@ -228,7 +229,8 @@ def test_folds_do_not_depend_on_what_they_are_batched_with():
         return fit_coefficients(
             LatentDegrees(relevant, start, 0.0, 0.5),
             columns[folds],
-            CovariancePrior(),
+            1.0,
+            torch.full((len(folds),), 0.1, dtype=torch.float64),
             own,
             20,
             lambda: None,
@@ -237,9 +239,3 @@ def test_folds_do_not_depend_on_what_they_are_batched_with():
     together = fitted([0, 1, 2])
     for fold in range(3):
         torch.testing.assert_close(fitted([fold])[0], together[fold], rtol=1e-8, atol=1e-10)
-
-
-def test_too_few_samples_are_refused():
-    columns = torch.ones((1, 3, 1), dtype=torch.float64)
-    with pytest.raises(ValueError, match="there are 3 samples and 4 labels"):
-        CoefficientUpdates(columns, 4, CovariancePrior(), [np.random.default_rng(0)], 5)

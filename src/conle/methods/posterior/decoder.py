@@ -1,10 +1,11 @@
 """The posterior decoder: label distributions inferred from how logical labels are made.
 
 Logical labels that were made by binarising distributions at T say more about the degrees than which
-are relevant. The decoder models the degrees given a representation of the features (`sampler`),
-conditions on exactly the observed logical labels, and recovers the posterior mean. It is this
-project's own; the contrastive representation is ConLE's (Wang et al., "Contrastive label
-enhancement", IJCAI 2023).
+are relevant. The decoder models the degrees given a representation of the features (`sampler`) and
+conditions on exactly the observed logical labels. Several chains fit the model, and the label
+posterior, which models the degrees in another way, counts as one chain more: the recovered
+distribution is the mean over all of them. The decoder is this project's own; the contrastive
+representation is ConLE's (Wang et al., "Contrastive label enhancement", IJCAI 2023).
 
 There is one decoder. Its subclasses differ only in the representation that they give to it: none,
 principal components, or ConLE's Z.
@@ -12,12 +13,12 @@ principal components, or ConLE's Z.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.special import polygamma
 
 from conle.core.binarisation import binarise
 from conle.core.hyperparameters import (
@@ -25,6 +26,7 @@ from conle.core.hyperparameters import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    Share,
     Threshold,
 )
 from conle.methods.contract import (
@@ -41,8 +43,18 @@ from conle.methods.contract import (
     check_inputs,
     progress,
 )
-from conle.methods.posterior.inference import Draw, Inference, Represented, with_intercept
-from conle.methods.posterior.label_checks import check_labels, warn_of_unidentified_scale
+from conle.methods.posterior.inference import (
+    Draw,
+    Inference,
+    Represented,
+    chunks_of_folds,
+    with_intercept,
+)
+from conle.methods.posterior.label_checks import (
+    check_labels,
+    warn_of_climbing_deviation,
+    warn_of_unidentified_scale,
+)
 from conle.methods.posterior.representations import (
     RepresentationLearner,
 )
@@ -51,6 +63,7 @@ from conle.methods.posterior.sampler import (
     coefficients_from_arrays,
     coefficients_to_arrays,
 )
+from conle.methods.references import LabelPosterior
 from conle.methods.seeds import fold_seeds, spawned
 from conle.methods.training.default_settings import default_settings
 from conle.methods.training.scheduling import (
@@ -60,14 +73,10 @@ from conle.methods.training.scheduling import (
     threads_for,
 )
 
-# Samples of all folds that are sampled at once. With fewer, the overhead of calls dominates; more
-# do not fit into a CPU's cache.
-CHUNK_SAMPLES_ON_CPU = 40_000
-CHUNK_SAMPLES_ON_GPU = 1_000_000
 # Samples times chains times labels of one fit that are recovered at once, which take some 120 MB.
 CHUNK_DEGREES = 1_500_000
-# Fewer samples are not worth sharing between two cores.
-SHARED_SAMPLES = 20_000
+# Variance of the log weights at the start where no threshold says more.
+START_VARIANCE = 0.1
 # To draw one log weight takes as long as so many multiply-adds.
 DRAW = 3000
 # Parts of the progress in all, and parts for learning the representations.
@@ -78,7 +87,8 @@ class PosteriorDecoder(InductiveEnhancer):
     """Base of the decoders; a subclass names the representation that the degrees depend on.
 
     Attributes:
-        coefficients_: W, Sigma and lambda after every sweep.
+        coefficients_: W, Sigma and lambda of every chain after every sweep.
+        label_posterior_: the fitted label posterior; None where labels only order the degrees.
         representation_: the learned function of the features.
     """
 
@@ -89,19 +99,23 @@ class PosteriorDecoder(InductiveEnhancer):
     degree_floor: NonNegativeFloat = 0.0
     """Floor phi of the weights; 1 where degrees have a positive minimum (ratings from 1 up)."""
     start_level: PositiveFloat | None = None
-    """Factor of the weights that the sampler starts from; None: 2 with a floor, 1 without.
+    """Factor of the weights around which the chains start; None: 2 with a floor, 1 without.
 
     With a floor the factor must exceed 1. The level then hardly moves in any practical number of
-    sweeps, so the results depend on this choice.
+    sweeps, so chains start at levels that are far apart.
     """
     scale_prior: PositiveFloat = 1.0
     """Scale tau of the half-normal prior on the overall deviation of log weights."""
-    sweeps: PositiveInt = 200
+    label_posterior_share: Share = 0.2
+    """Weight of the label posterior, as one of five chains; no weight without a threshold model."""
+    sweeps: PositiveInt = 120
     """Sweeps of the Gibbs sampler."""
-    burn_in: NonNegativeInt = 80
+    burn_in: NonNegativeInt = 40
     """Number of first sweeps that are discarded."""
     chains: PositiveInt = 4
-    """Chains for each sample that is recovered."""
+    """Independent chains, each with a W and a Sigma of its own."""
+    chain_rows: PositiveInt = 1000
+    """Largest number of training rows that a chain is fitted to, chosen at random for each."""
     device: str = "auto"
     """Device: "auto" (the GPU where there is one), "cpu" or "cuda"."""
     seed: NonNegativeInt = 0
@@ -140,8 +154,7 @@ class PosteriorDecoder(InductiveEnhancer):
         """Sample the folds together, chunk by chunk; see `LabelEnhancer.recover_folds`.
 
         Raises:
-            NotApplicableError: no distribution can give a row of logical labels at T, or a fold has
-                fewer training rows than labels.
+            NotApplicableError: no distribution can give a row of logical labels at T.
         """
         self.check_hyperparameters()
         features, logical_labels = check_inputs(features, logical_labels)
@@ -163,9 +176,12 @@ class PosteriorDecoder(InductiveEnhancer):
         representations = self._learner()(features, logical_labels, splits, learning)
         seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, len(splits))]
 
+        climbing = np.zeros(len(splits), dtype=bool)
+
         def recover(chunk: Rows) -> dict[int, RecoveredRows]:
             training = [splits[fold][0] for fold in chunk]
             test = [splits[fold][1] for fold in chunk]
+            label_posteriors = [self._label_posterior(logical_labels[rows]) for rows in training]
 
             def represented(rows: Sequence[Rows]) -> list[np.ndarray]:
                 return [
@@ -179,6 +195,7 @@ class PosteriorDecoder(InductiveEnhancer):
                     represented(training),
                     logical_labels,
                     training,
+                    [self._start_variance(own) for own in label_posteriors],
                     [seeds[fold][0] for fold in chunk],
                     count_sweep,
                 )
@@ -189,13 +206,20 @@ class PosteriorDecoder(InductiveEnhancer):
                     [seeds[fold][1] for fold in chunk],
                     count_sweep,
                 )
-                means = self._normalised(inference.mean(draws))
-            return dict(zip(chunk.tolist(), means, strict=True))
+                means = inference.mean(draws)
+            climbing[chunk] = inference.is_climbing(coefficients)
+            return {
+                fold: self._recovered(mean, own, logical_labels[rows])
+                for fold, mean, own, rows in zip(
+                    chunk.tolist(), means, label_posteriors, test, strict=True
+                )
+            }
 
         recovered: dict[int, RecoveredRows] = {}
-        chunks = list(self._chunks(splits))
+        chunks = list(chunks_of_folds(splits, inference, logical_labels.shape[1]))
         for part in on_all_cores(recover, chunks, inference.device, counter.stop):
             recovered |= part
+        warn_of_climbing_deviation(type(self).__name__, climbing)
         return FoldRecovery([recovered[fold] for fold in range(len(splits))])
 
     @default_settings()
@@ -209,19 +233,52 @@ class PosteriorDecoder(InductiveEnhancer):
             logical_labels: L, samples x labels.
 
         Returns:
-            (sweeps - burn_in) * chains distributions of each sample; `transform` gives their mean.
+            The draws of all chains (`sample_chains`), and the share of the label posterior.
+
+        Raises:
+            ValueError, sklearn.exceptions.NotFittedError: as `transform`.
+        """
+        chains = self.sample_chains(features, logical_labels)
+        return self.with_label_posterior(chains, np.asarray(logical_labels))
+
+    @default_settings()
+    def sample_chains(
+        self, features: ArrayLike, logical_labels: ArrayLike
+    ) -> Float[np.ndarray, "chains draws samples labels"]:
+        """Draw distributions of any samples along each of the independent chains of the fit.
+
+        Args:
+            features: X, samples x features.
+            logical_labels: L, samples x labels.
+
+        Returns:
+            sweeps - burn_in distributions of each sample for every chain.
 
         Raises:
             ValueError, sklearn.exceptions.NotFittedError: as `transform`.
         """
         features, logical_labels = self._checked_for_transform(features, logical_labels)
         self._check_labels(logical_labels)
-        draws = [
-            drawn[0].reshape(logical_labels.shape[1], len(features), self.chains)
-            for drawn in self._draws(features, logical_labels, self._seeds_of_a_fit()[1])
-        ]
-        drawn = torch.stack(draws).permute(0, 3, 2, 1).cpu().numpy()
-        return drawn.reshape(-1, *logical_labels.shape)
+        draws = self._draws(features, logical_labels, self._seeds_of_a_fit()[1])
+        return torch.stack([drawn.mT for drawn in draws], dim=1).cpu().numpy()
+
+    def with_label_posterior(
+        self, chains: Float[np.ndarray, "chains draws samples labels"], logical_labels: Recovered
+    ) -> Float[np.ndarray, "draws samples labels"]:
+        """Put the draws of all chains together, and add the share of the label posterior.
+
+        Args:
+            chains: the result of `sample_chains`.
+            logical_labels: L of the samples.
+        """
+        drawn = chains.reshape(-1, *chains.shape[2:])
+        share = self._effective_share(self.label_posterior_)
+        if not share:
+            return drawn
+        generator = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(4)[3])
+        number = round(share / (1 - share) * len(drawn))
+        by_labels = self.label_posterior_.sample(logical_labels, number, generator)
+        return np.concatenate([drawn, by_labels])
 
     @default_settings()
     def credible_intervals(
@@ -247,56 +304,10 @@ class PosteriorDecoder(InductiveEnhancer):
         return low, high
 
     @default_settings()
-    def sample_chains(
-        self,
-        features: ArrayLike,
-        logical_labels: ArrayLike,
-        split: Split,
-        start_levels: Sequence[float],
-    ) -> Float[np.ndarray, "chains draws samples labels"]:
-        """Draw from the posterior of held-out distributions along independent chains.
-
-        `sample` draws along the one chain of W and Sigma that `fit` ran. Here each chain has a W
-        and a Sigma of its own, on one representation, so that diagnostics can compare the chains.
-        A held-out sample has one chain each time, whatever `chains` is.
-
-        Args:
-            features: X, samples x features.
-            logical_labels: L, samples x labels.
-            split: training rows and held-out rows.
-            start_levels: the `start_level` of every chain.
-
-        Raises:
-            ValueError, NotApplicableError: as `recover_folds`.
-        """
-        self.check_hyperparameters()
-        for level in start_levels:
-            self._check_start_level(level)
-        features, logical_labels = check_inputs(features, logical_labels)
-        self._check_labels(logical_labels)
-        (representation,) = self._learner()(features, logical_labels, [split], None)
-        training, held_out = split
-        number = len(start_levels)
-        seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, number)]
-        inference = replace(self._inference(), start_level=start_levels, chains=1)
-        coefficients = inference.fit(
-            [representation(features[training])] * number,
-            [logical_labels[training]] * number,
-            [seed for seed, _ in seeds],
-        )
-        draws = inference.draws(
-            [representation(features[held_out])] * number,
-            [logical_labels[held_out]] * number,
-            coefficients,
-            [seed for _, seed in seeds],
-        )
-        return torch.stack(list(draws), dim=1).mT.cpu().numpy()
-
-    @default_settings()
-    def log_likelihood(
+    def label_probabilities(
         self, features: ArrayLike, logical_labels: ArrayLike, draws: int = 1000
-    ) -> float:
-        """Score how well the fitted model predicts logical labels from the features alone.
+    ) -> Float[np.ndarray, "samples events"]:
+        """How probable the model makes logical labels, given the features alone.
 
         Args:
             features: X, samples x features.
@@ -304,9 +315,8 @@ class PosteriorDecoder(InductiveEnhancer):
             draws: draws of logical labels for each sample.
 
         Returns:
-            The mean over the samples of log P(k | x) + the mean over the labels of
-            log P(L_j | x), k being the number of relevant labels; probabilities are counts of
-            draws plus a half.
+            For each sample, the probability of its number of relevant labels, then that of the
+            value of each label; counts of draws plus a half.
 
         Raises:
             NotApplicableError: labels only order the degrees (threshold_model is false).
@@ -324,18 +334,18 @@ class PosteriorDecoder(InductiveEnhancer):
         relevant = np.zeros(logical_labels.shape)
         counts = np.zeros((len(features), labels + 1))
         for draw in range(draws):
-            present = kept[draw % len(kept)]
-            noise = generator.standard_normal(logical_labels.shape)
-            u = columns @ present.weights[0].cpu().numpy() + noise @ present.root[0].cpu().numpy().T
+            present, chain = kept[draw // self.chains % len(kept)], draw % self.chains
+            weights, root = (part[chain].cpu().numpy() for part in (present.weights, present.root))
+            u = columns @ weights + generator.standard_normal(logical_labels.shape) @ root.T
             w = self.degree_floor + np.exp(u)
             drawn = binarise(w / w.sum(axis=1, keepdims=True), self.threshold)
             relevant += drawn
             counts[np.arange(len(features)), drawn.sum(axis=1)] += 1
         agreeing = np.where(logical_labels == 1, relevant, draws - relevant)
         own = counts[np.arange(len(features)), logical_labels.sum(axis=1).astype(int)]
-        of_labels = np.log((agreeing + 0.5) / (draws + 1)).mean(axis=1)
-        of_counts = np.log((own + 0.5) / (draws + 0.5 * labels))
-        return float((of_labels + of_counts).mean())
+        return np.column_stack(
+            [(own + 0.5) / (draws + 0.5 * labels), (agreeing + 0.5) / (draws + 1)]
+        )
 
     def _fit_chunk(
         self,
@@ -343,12 +353,17 @@ class PosteriorDecoder(InductiveEnhancer):
         representations: Sequence[Represented],
         logical_labels: Float[np.ndarray, "all_samples labels"],
         training: Sequence[Rows],
+        start_variances: Sequence[float],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None],
     ) -> list[Coefficients]:
         """Sample the coefficients of some folds given the logical labels of their training rows."""
         return inference.fit(
-            representations, [logical_labels[rows] for rows in training], seeds, on_sweep
+            representations,
+            [logical_labels[rows] for rows in training],
+            start_variances,
+            seeds,
+            on_sweep,
         )
 
     @default_settings()
@@ -359,11 +374,18 @@ class PosteriorDecoder(InductiveEnhancer):
         (representation,) = self._learner()(
             features, logical_labels, [(rows, rows[:0])], progress.get()
         )
-        with threads_for(DRAW * len(features), resolve_device(self.device)):
-            self.coefficients_ = self._inference().fit(
-                [representation(features)], [logical_labels], [self._seeds_of_a_fit()[0]]
+        label_posterior = self._label_posterior(logical_labels)
+        inference = self._inference()
+        drawn = DRAW * self.chains * min(self.chain_rows, len(features))
+        with threads_for(drawn, inference.device):
+            self.coefficients_ = inference.fit(
+                [representation(features)],
+                [logical_labels],
+                [self._start_variance(label_posterior)],
+                [self._seeds_of_a_fit()[0]],
             )
-        self.representation_ = representation
+        self.representation_, self.label_posterior_ = representation, label_posterior
+        warn_of_climbing_deviation(type(self).__name__, inference.is_climbing(self.coefficients_))
 
     @default_settings()
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
@@ -381,13 +403,15 @@ class PosteriorDecoder(InductiveEnhancer):
                 rows = slice(start, start + at_once)
                 draws = self._draws(features[rows], logical_labels[rows], seed, on_sweep)
                 means.append(inference.mean(draws)[0])
-        return self._normalised(np.concatenate(means))
+        return self._recovered(np.concatenate(means), self.label_posterior_, logical_labels)
 
     def _get_weights(self) -> dict[str, np.ndarray]:
         parts = {
             "coefficients": coefficients_to_arrays(self.coefficients_),
             "representation": self.representation_.get_weights(),
         }
+        if self.label_posterior_ is not None:
+            parts["label_posterior"] = self.label_posterior_.get_weights()
         return {
             f"{part}.{name}": value
             for part, arrays in parts.items()
@@ -407,6 +431,11 @@ class PosteriorDecoder(InductiveEnhancer):
         self.coefficients_ = coefficients_from_arrays(
             part("coefficients."), resolve_device(self.device)
         )
+        self.label_posterior_ = None
+        if self.threshold_model:
+            self.label_posterior_ = LabelPosterior(threshold=self.threshold).set_weights(
+                part("label_posterior."), labels, labels
+            )
 
     def _inference(self) -> Inference:
         return Inference(
@@ -417,6 +446,7 @@ class PosteriorDecoder(InductiveEnhancer):
             self.sweeps,
             self.burn_in,
             self.chains,
+            self.chain_rows,
             resolve_device(self.device),
         )
 
@@ -440,12 +470,37 @@ class PosteriorDecoder(InductiveEnhancer):
             [self.representation_(features)], [logical_labels], self.coefficients_, [seed], on_sweep
         )
 
-    def _normalised(
-        self, means: Float[np.ndarray, "*folds samples labels"]
-    ) -> Float[np.ndarray, "*folds samples labels"]:
-        """Make rows sum to 1 exactly; refuse values that are not finite."""
+    def _label_posterior(self, logical_labels: LogicalLabels) -> LabelPosterior | None:
+        """The label posterior, fitted to training rows; None where labels only order degrees."""
+        if not self.threshold_model:
+            return None
+        # It takes features, as every method does, and does not look at them.
+        return LabelPosterior(threshold=self.threshold).fit(logical_labels, logical_labels)
+
+    def _start_variance(self, label_posterior: LabelPosterior | None) -> float:
+        """The variance of the log weights that the label posterior assumes."""
+        if label_posterior is None:
+            return START_VARIANCE
+        return float(polygamma(1, label_posterior.concentration_))
+
+    def _effective_share(self, label_posterior: LabelPosterior | None) -> float:
+        """The weight of the label posterior."""
+        return 0.0 if label_posterior is None else self.label_posterior_share
+
+    def _recovered(
+        self, means: Recovered, label_posterior: LabelPosterior | None, logical_labels: Recovered
+    ) -> Recovered:
+        """The mean of the chains' and the label posterior; rows sum to 1.
+
+        Raises:
+            DivergenceError: a value is not finite.
+        """
         self._refuse_not_finite(means)
-        return means / means.sum(axis=-1, keepdims=True)
+        share = self._effective_share(label_posterior)
+        if share:
+            by_labels = label_posterior.transform(logical_labels, logical_labels)
+            means = (1 - share) * means + share * by_labels
+        return means / means.sum(axis=1, keepdims=True)
 
     def _check_start_level(self, level: float) -> None:
         if level <= (1 if self.degree_floor else 0):
@@ -461,15 +516,3 @@ class PosteriorDecoder(InductiveEnhancer):
 
     def _warn_of_unidentified_scale(self, logical_labels: LogicalLabels) -> None:
         warn_of_unidentified_scale(type(self).__name__, logical_labels, self._threshold())
-
-    def _chunks(self, splits: Sequence[Split]) -> Iterator[Rows]:
-        """Folds with equal numbers of training rows and of test rows, not too many at once."""
-        on_cpu = resolve_device(self.device).type == "cpu"
-        most = CHUNK_SAMPLES_ON_CPU if on_cpu else CHUNK_SAMPLES_ON_GPU
-        sizes = np.array([(len(training), len(test)) for training, test in splits])
-        for size in np.unique(sizes, axis=0):
-            folds = np.flatnonzero((sizes == size).all(axis=1))
-            at_once = max(1, most // max(size[0], size[1] * self.chains))
-            worth_sharing = len(folds) > 1 and len(folds) * size[0] >= SHARED_SAMPLES
-            parts = max(-(-len(folds) // at_once), 2 if worth_sharing else 1)
-            yield from np.array_split(folds, parts)

@@ -3,68 +3,111 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from conle.methods.contract import LogicalLabels, progress
+from conle.methods.contract import LogicalLabels, Rows, Split, progress
 from conle.methods.posterior.label_checks import uniform_rows
 from conle.methods.posterior.sampler import (
     Coefficients,
-    CovariancePrior,
     LatentDegrees,
     fit_coefficients,
     sample_distributions,
 )
 from conle.methods.posterior.threshold_model import start_ratios
+from conle.methods.seeds import spawned
 
 Represented = Float[np.ndarray, "samples dimensions"]
-# The chains of a sample are side by side.
-Draw = Float[Tensor, "folds labels samples_x_chains"]
+# The chains of a fold are side by side.
+Draw = Float[Tensor, "folds_x_chains labels samples"]
+T = TypeVar("T")
+
+# Neighbouring chains start apart by this factor, in the variance of their log weights and in the
+# distance of their level from the lowest one.
+DISPERSION = 2.0
+# Increase of log s between the halves of the kept sweeps.
+CLIMB = 0.1
+# Samples of all chains that are sampled at once. With fewer, the overhead of calls dominates; more
+# do not fit into a CPU's cache.
+CHUNK_SAMPLES_ON_CPU = 40_000
+CHUNK_SAMPLES_ON_GPU = 1_000_000
+# Numbers in all W and Sigma of the folds that are sampled at once, which take some 250 MB.
+CHUNK_COEFFICIENTS = 2**25
+# Fewer samples are not worth sharing between two cores.
+SHARED_SAMPLES = 20_000
 
 
 @dataclass(frozen=True)
 class Inference:
     """Runs the decoder's two Gibbs samplers, one for its coefficients and one for distributions.
 
-    All folds have equal numbers of samples. Representations, logical labels and seeds are given as
-    one per fold.
+    Every fold has independent chains, which start apart. Each chain has a W and a Sigma of its own,
+    fitted to its own choice of training samples. All folds have equal numbers of samples.
+    Representations, logical labels and seeds are given as one per fold.
 
     Attributes:
         threshold: T, or None where labels only order the degrees.
         degree_floor: phi.
-        start_level: factor of the weights that the sampler starts from, one or one per fold.
+        start_level: factor of the weights around which the chains start.
         scale_prior: tau of the half-normal prior.
         sweeps: sweeps of the Gibbs sampler.
         burn_in: number of first sweeps that are discarded.
-        chains: chains for each sample whose distribution is drawn.
+        chains: chains of each fold.
+        chain_rows: largest number of training samples of a chain.
         device: samples are drawn there.
     """
 
     threshold: float | None
     degree_floor: float
-    start_level: float | Sequence[float]
+    start_level: float
     scale_prior: float
     sweeps: int
     burn_in: int
     chains: int
+    chain_rows: int
     device: torch.device
 
     def fit(
         self,
         representations: Sequence[Represented],
         logical_labels: Sequence[LogicalLabels],
+        start_variances: Sequence[float],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None] | None = None,
     ) -> list[Coefficients]:
-        """Sample the coefficients given the training samples; one result per sweep."""
+        """Sample the coefficients given the training samples; one result per sweep.
+
+        Args:
+            representations: of the training samples.
+            logical_labels: of the training samples.
+            start_variances: around which the log weights of the chains start.
+            seeds: of the folds.
+            on_sweep: called after each sweep.
+        """
+        seeds_of_rows, own = zip(
+            *(spawned(seed, 2) for seed in self.seeds_of_chains(seeds)), strict=True
+        )
+        samples = len(logical_labels[0])
+        rows = [
+            np.sort(np.random.default_rng(seed).permutation(samples)[: self.chain_rows])
+            for seed in seeds_of_rows
+        ]
+
+        def chosen(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+            repeated = self.for_each_chain(arrays)
+            return [array[choice] for array, choice in zip(repeated, rows, strict=True)]
+
+        variances = np.outer(start_variances, self._factors()).ravel()
         return fit_coefficients(
-            self._start(logical_labels, 1),
-            with_intercept(representations).to(self.device),
-            CovariancePrior(self.scale_prior),
-            seeds,
+            self._start(chosen(logical_labels)),
+            with_intercept(chosen(representations)).to(self.device),
+            self.scale_prior,
+            torch.from_numpy(variances).to(self.device),
+            own,
             self.sweeps,
             on_sweep or self.sweep_counter(),
         )
@@ -78,12 +121,11 @@ class Inference:
         on_sweep: Callable[[], None] | None = None,
     ) -> Iterator[Draw]:
         """Sample the distributions of any samples along the coefficients of every sweep."""
-        columns = with_intercept(representations).to(self.device)
         return sample_distributions(
-            self._start(logical_labels, self.chains),
-            columns.repeat_interleave(self.chains, dim=1),
+            self._start(self.for_each_chain(logical_labels)),
+            with_intercept(self.for_each_chain(representations)).to(self.device),
             coefficients,
-            seeds,
+            self.seeds_of_chains(seeds),
             self.burn_in,
             on_sweep or self.sweep_counter(),
         )
@@ -95,9 +137,29 @@ class Inference:
         for drawn in draws:
             total += drawn
             number += 1
-        folds, labels, _ = total.shape
-        means = total.reshape(folds, labels, -1, self.chains).mean(dim=-1) / number
+        means = total.reshape(-1, self.chains, *total.shape[1:]).mean(dim=1) / number
         return means.mT.cpu().numpy()
+
+    def is_climbing(self, coefficients: Sequence[Coefficients]) -> Bool[np.ndarray, " folds"]:
+        """Whether the overall deviation still climbs in every chain of a fold.
+
+        It climbs if the mean of log s is higher in the second half of the kept sweeps than in the
+        first half, by more than 10 %.
+        """
+        kept = torch.stack([sweep.variance for sweep in coefficients[self.burn_in :]])
+        first, second = (half.log().mean(dim=0) / 2 for half in kept.tensor_split(2))
+        climbs = (second - first).reshape(-1, self.chains) > CLIMB
+        return climbs.all(dim=1).cpu().numpy()
+
+    def for_each_chain(self, folds: Sequence[T]) -> list[T]:
+        """Repeat what belongs to a fold for each of its chains."""
+        return [own for own in folds for _ in range(self.chains)]
+
+    def seeds_of_chains(
+        self, seeds: Sequence[np.random.SeedSequence]
+    ) -> list[np.random.SeedSequence]:
+        """The seeds of all chains of the folds."""
+        return [own for seed in seeds for own in spawned(seed, self.chains)]
 
     def sweep_counter(self, chunks: int = 1) -> Callable[[], None]:
         """What reports the sweeps of one fit, or of its draws, if a caller follows the progress.
@@ -114,30 +176,40 @@ class Inference:
 
         return on_sweep
 
-    def _start(self, logical_labels: Sequence[LogicalLabels], chains: int) -> LatentDegrees:
-        """The start of the sampler, the chains of a sample side by side."""
+    def _factors(self) -> Float[np.ndarray, " chains"]:
+        """How far the chains of a fold start apart; a single chain has the factor 1."""
+        return DISPERSION ** (np.arange(self.chains) - self.chains // 2)
+
+    def _start(self, logical_labels: Sequence[LogicalLabels]) -> LatentDegrees:
+        """The start of the sampler for every chain.
+
+        Args:
+            logical_labels: one per fold and chain.
+        """
         stacked = np.stack(logical_labels)
-        folds, samples, labels = stacked.shape
+        folds_and_chains, samples, labels = stacked.shape
         flat = stacked.reshape(-1, labels)
         ordering_only = uniform_rows(flat, self.threshold)
         ratios = start_ratios(flat, self.threshold)
         if ordering_only.any():
             ratios[ordering_only] = start_ratios(flat[ordering_only], None)
-        levels = np.broadcast_to(self.start_level, folds)
-        start = ratios * np.repeat(levels, samples)[:, None] * (self.degree_floor or 1.0)
+        # Below the floor there is no weight, so levels start apart above it. Without a floor the
+        # level does not matter.
+        lowest = 1.0 if self.degree_floor else 0.0
+        levels = lowest + (self.start_level - lowest) * self._factors()
+        levels = np.repeat(np.tile(levels, folds_and_chains // self.chains), samples)
+        start = ratios * levels[:, None] * (self.degree_floor or 1.0)
 
         def tensor(values: np.ndarray) -> Tensor:
-            stacked = torch.from_numpy(values.reshape(folds, samples, labels)).to(self.device)
-            return stacked.mT.repeat_interleave(chains, dim=2).contiguous()
+            stacked = torch.from_numpy(values.reshape(folds_and_chains, samples, labels))
+            return stacked.to(self.device).mT.contiguous()
 
         return LatentDegrees(
             tensor(flat == 1),
             tensor(start),
             self.degree_floor,
             self.threshold,
-            torch.from_numpy(ordering_only.reshape(folds, samples))
-            .to(self.device)
-            .repeat_interleave(chains, dim=1)
+            torch.from_numpy(ordering_only.reshape(folds_and_chains, samples)).to(self.device)
             if ordering_only.any()
             else None,
         )
@@ -150,3 +222,29 @@ def with_intercept(
     stacked = np.stack(representations)
     ones = np.ones((*stacked.shape[:2], 1))
     return torch.from_numpy(np.concatenate([ones, stacked], axis=2))
+
+
+def chunks_of_folds(splits: Sequence[Split], inference: Inference, labels: int) -> Iterator[Rows]:
+    """Folds with equal numbers of training rows and of test rows, not too many at once.
+
+    Args:
+        splits: training rows and test rows of every fold.
+        inference: samples the folds.
+        labels: number of labels c.
+
+    Yields:
+        The numbers of the folds of each chunk.
+    """
+    on_cpu = inference.device.type == "cpu"
+    most = CHUNK_SAMPLES_ON_CPU if on_cpu else CHUNK_SAMPLES_ON_GPU
+    sizes = np.array([(len(training), len(test)) for training, test in splits])
+    for size in np.unique(sizes, axis=0):
+        folds = np.flatnonzero((sizes == size).all(axis=1))
+        trained = inference.chains * min(size[0], inference.chain_rows)
+        coefficients = 2 * inference.sweeps * inference.chains * labels**2
+        at_once = min(
+            most // max(trained, inference.chains * size[1]), CHUNK_COEFFICIENTS // coefficients
+        )
+        worth_sharing = len(folds) > 1 and len(folds) * trained >= SHARED_SAMPLES
+        parts = max(-(-len(folds) // max(1, at_once)), 2 if worth_sharing else 1)
+        yield from np.array_split(folds, parts)

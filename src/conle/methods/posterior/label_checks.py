@@ -1,4 +1,4 @@
-"""Checks of the logical labels that the posterior decoder is given."""
+"""Checks of the logical labels that the posterior decoder is given, and of what they identify."""
 
 import warnings
 
@@ -56,6 +56,17 @@ def check_labels(method: str, logical_labels: LogicalLabels, threshold: float | 
         warnings.warn(
             f"{method}: {(counts == uniform).sum()} rows have {uniform} relevant labels, which "
             "only an exactly uniform distribution gives; their labels only order the degrees",
+            stacklevel=3,
+        )
+
+
+def warn_of_climbing_deviation(method: str, climbing: Bool[np.ndarray, " folds"]) -> None:
+    """Warn where the overall deviation of most folds still climbs at the end of the sweeps."""
+    if 2 * climbing.sum() > len(climbing):
+        warnings.warn(
+            f"{method}: the overall deviation of the log weights still climbs at the end of the "
+            "sweeps, so that the recovered degrees are too near to each other; more sweeps, or a "
+            "smaller scale_prior, would end the climb",
             stacklevel=3,
         )
 

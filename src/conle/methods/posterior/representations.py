@@ -128,12 +128,11 @@ class PrincipalComponentsLearner:
             # With equal samples the shares of the variance, which are not needed, are 0 / 0.
             with np.errstate(invalid="ignore"):
                 pca.fit(training)
-            spread = np.sqrt(pca.explained_variance_ * (len(training) - 1) / len(training))
-            learned.append(
-                PrincipalComponents(
-                    scaling, pca.mean_, pca.components_, float(spread.mean()) or 1.0
-                )
-            )
+            variances = pca.explained_variance_ * (len(training) - 1) / len(training)
+            spread = float(np.sqrt(variances).mean())
+            # A single sample has no variance.
+            divisor = spread if spread > 0 else 1.0
+            learned.append(PrincipalComponents(scaling, pca.mean_, pca.components_, divisor))
             if on_progress is not None:
                 on_progress(number, len(splits), f"principal components of fold {number}")
         return learned

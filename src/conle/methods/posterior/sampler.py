@@ -3,8 +3,10 @@
 The model of a sample with representation f (of its features, or empty) is
 u ~ N(W' [1, f], Sigma), w = phi + exp(u), D = w / sum(w), and binarising D gives its logical labels
 (`threshold_model`). The priors are: W | Sigma is matrix-normal with row precision lambda (0.01 for
-the intercept), lambda ~ Gamma(1/2, 1/2), and the density of Sigma is flat in its scale times a
-half-normal of the overall deviation s = sqrt(tr(Sigma) / c).
+the intercept), lambda ~ Gamma(1/2, 1/2), and Sigma | a is inverse Wishart with 2 c degrees of
+freedom and scale matrix a I. The density of a gives the overall deviation s = sqrt(tr(Sigma) / c) a
+half-normal distribution with scale tau. Without the inverse Wishart, Sigma becomes singular in the
+course of many sweeps, because logical labels hardly bound its smallest eigenvalues from below.
 
 Every tensor has a leading fold axis. Each fold has random generators of its own, so that its draws
 do not depend on the other folds of the batch.
@@ -18,7 +20,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from conle.methods.contract import NotApplicableError
 from conle.methods.posterior.threshold_model import is_feasible, ordering_bounds, weight_bounds
 from conle.methods.posterior.truncated_normal import truncated_normal
 from conle.methods.seeds import spawned
@@ -26,7 +27,8 @@ from conle.methods.seeds import spawned
 INTERCEPT_PRECISION = 0.01
 # Shape and rate of the prior of lambda.
 PRECISION_PRIOR = (0.5, 0.5)
-START_VARIANCE = 0.1
+# Degrees of freedom of the prior of Sigma, for each label.
+DEGREES_PER_LABEL = 2
 # This is added to the scatter matrix, which is singular if all samples agree.
 JITTER = 1e-8
 # Standard deviations of log g in the scale moves.
@@ -36,21 +38,6 @@ SAMPLES_TRIED_FIRST = 64
 
 Weights = Float[Tensor, "folds labels samples"]
 Relevant = Bool[Tensor, "folds labels samples"]
-
-
-@dataclass(frozen=True)
-class CovariancePrior:
-    """The prior of Sigma.
-
-    Attributes:
-        deviation: tau of the half-normal on the overall deviation.
-        degrees, scale: the inverse Wishart distribution IW(degrees, scale I). None and 0 give the
-            density |Sigma|^(-(c + 1 - 1/c) / 2), which is flat in the scale.
-    """
-
-    deviation: float = 1.0
-    degrees: float | None = None
-    scale: float = 0.0
 
 
 @dataclass
@@ -248,33 +235,26 @@ class CoefficientUpdates:
     Args:
         representation: [1, f] of the training samples, folds x samples x (1 + features).
         labels: number of labels c.
-        prior: prior of Sigma.
+        scale_prior: tau, the scale of the half-normal prior of the overall deviation.
         generators: one per fold.
         sweeps: number of draws.
-
-    Raises:
-        NotApplicableError: there are fewer training samples than labels.
     """
 
     def __init__(
         self,
         representation: Float[Tensor, "folds samples columns"],
         labels: int,
-        prior: CovariancePrior,
+        scale_prior: float,
         generators: Sequence[np.random.Generator],
         sweeps: int,
     ) -> None:
-        self.representation, self.labels, self.prior = representation, labels, prior
+        self.representation, self.labels, self.scale_prior = representation, labels, scale_prior
         _, samples, columns = representation.shape
         self._gram = representation.mT @ representation
-        self._prior_degrees = -1 / labels if prior.degrees is None else prior.degrees
-        degrees = samples + self._prior_degrees
-        if degrees <= labels - 1:
-            raise NotApplicableError(
-                f"the posterior decoder needs as many training samples as labels: there are "
-                f"{samples} samples and {labels} labels"
-            )
+        prior_degrees = DEGREES_PER_LABEL * labels
+        degrees = samples + prior_degrees
         shape = PRECISION_PRIOR[0] + (columns - 1) * labels / 2
+        scale_shape = (prior_degrees * labels + 1) / 2
         drawn = [
             (
                 generator.standard_normal((sweeps, columns, labels)),
@@ -284,25 +264,33 @@ class CoefficientUpdates:
                 ]
                 * np.eye(labels),
                 generator.standard_gamma(shape, sweeps),
+                generator.standard_gamma(scale_shape, sweeps),
                 generator.standard_normal((sweeps, len(SCALE_MOVES))),
                 np.log(1 - generator.random((sweeps, 1 + len(SCALE_MOVES)))),
             )
             for generator in generators
         ]
         # The sweeps are the first axis.
-        self._normals, self._bartlett, self._gammas, self._moves, self._log_uniforms = (
+        (
+            self._normals,
+            self._bartlett,
+            self._gammas,
+            self._scale_gammas,
+            self._moves,
+            self._log_uniforms,
+        ) = (
             torch.from_numpy(np.stack(values, axis=1)).to(representation.device)
             for values in zip(*drawn, strict=True)
         )
 
-    def start(self, u: Weights) -> Coefficients:
-        """The ridge mean of W, Sigma = 0.1 I, lambda = n / 10."""
+    def start(self, u: Weights, variances: Float[Tensor, " folds"]) -> Coefficients:
+        """The ridge mean of W, Sigma = variance I, lambda = n / 10."""
         folds, samples, _ = self.representation.shape
         precision = u.new_full((folds,), samples / 10)
         root = torch.eye(self.labels, dtype=u.dtype, device=u.device).repeat(folds, 1, 1)
         factor, projected = self._normal_equations(u, self._ridge(precision))
         weights = torch.cholesky_solve(projected, factor)
-        deviation = START_VARIANCE**0.5
+        deviation = variances.sqrt()[:, None, None]
         return Coefficients(weights, root * deviation, root / deviation, precision)
 
     def _ridge(self, precision: Tensor) -> Float[Tensor, "folds columns"]:
@@ -317,7 +305,7 @@ class CoefficientUpdates:
         return factor, self.representation.mT @ u.mT
 
     def draw(self, sweep: int, u: Weights, present: Coefficients) -> Coefficients:
-        """Draw Sigma and W together, accepted by the half-normal, and then lambda.
+        """Draw a, then Sigma and W together, accepted by the half-normal, and then lambda.
 
         Args:
             sweep: number of the sweep, from 0.
@@ -330,7 +318,8 @@ class CoefficientUpdates:
         # U'U - M'F'U as a sum of squares, because the difference would lose digits.
         residuals = u - (self.representation @ mean).mT
         scatter = residuals @ residuals.mT + (mean.mT * ridge[:, None]) @ mean
-        scatter.diagonal(dim1=1, dim2=2).add_(JITTER + self.prior.scale)
+        scale = 2 * self._scale_gammas[sweep] / (present.inverse_root**2).sum(dim=(1, 2))
+        scatter.diagonal(dim1=1, dim2=2).add_(JITTER + scale[:, None])
         # Sigma^-1 = H H' is a Wishart draw by Bartlett's decomposition, H = C^-T T, S = C C'.
         lower = torch.linalg.cholesky(scatter)
         bartlett = self._bartlett[sweep]
@@ -359,12 +348,8 @@ class CoefficientUpdates:
             log_g = deviation * self._moves[sweep][:, number]
             g = log_g.exp()
             variance = present.variance
-            inverse_trace = (present.inverse_root**2).sum(dim=(1, 2))
             log_ratio = (
-                self._log_half_normal(g**2 * variance)
-                - self._log_half_normal(variance)
-                - self.labels * self._prior_degrees * log_g
-                - 0.5 * self.prior.scale * inverse_trace * (g**-2 - 1)
+                self._log_half_normal(g**2 * variance) - self._log_half_normal(variance) + log_g
             )
             accepted = self._log_uniforms[sweep][:, 1 + number] <= log_ratio
             scaled = degrees.scale(g, accepted)
@@ -375,7 +360,7 @@ class CoefficientUpdates:
         return present
 
     def _log_half_normal(self, variance: Tensor) -> Tensor:
-        return -variance / (2 * self.prior.deviation**2)
+        return -variance / (2 * self.scale_prior**2)
 
 
 def uniforms(seeds: Sequence[int], labels: int, samples: int, device: torch.device) -> Weights:
@@ -397,7 +382,8 @@ def uniforms(seeds: Sequence[int], labels: int, samples: int, device: torch.devi
 def fit_coefficients(
     degrees: LatentDegrees,
     representation: Float[Tensor, "folds samples columns"],
-    prior: CovariancePrior,
+    scale_prior: float,
+    start_variances: Float[Tensor, " folds"],
     seeds: Sequence[np.random.SeedSequence],
     sweeps: int,
     on_sweep: Callable[[], None],
@@ -407,7 +393,8 @@ def fit_coefficients(
     Args:
         degrees: latent degrees of the training samples at their start; changed in place.
         representation: [1, f] of the training samples.
-        prior: prior of Sigma.
+        scale_prior: tau, the scale of the half-normal prior of the overall deviation.
+        start_variances: of every log weight in the first sweep.
         seeds: one per fold.
         sweeps: number of sweeps.
         on_sweep: called after each sweep.
@@ -419,12 +406,12 @@ def fit_coefficients(
     updates = CoefficientUpdates(
         representation,
         degrees.u.shape[1],
-        prior,
+        scale_prior,
         [np.random.default_rng(seed) for seed, _ in own],
         sweeps,
     )
     streams = sweep_seeds([seed for _, seed in own], sweeps)
-    coefficients = updates.start(degrees.u)
+    coefficients = updates.start(degrees.u, start_variances)
     kept = []
     for sweep in range(sweeps):
         means = (representation @ coefficients.weights).mT.contiguous()

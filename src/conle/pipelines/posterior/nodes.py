@@ -1,6 +1,6 @@
-"""The representation of the posterior decoder, chosen by the logical labels, and its draws."""
+"""Held-out draws of the posterior decoders, and their mean, weighted by logical labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,74 +8,25 @@ import pandas as pd
 
 from conle.cells import Cell, on_failure
 from conle.cost import measured_cost
+from conle.methods.contract import LabelEnhancer, NotApplicableError
 from conle.methods.registry import POSTERIORS
+from conle.pipelines.recovery.nodes import RECOVERED_COLUMNS
 
-# This share of the samples is held out for the likelihood and the draws.
-HELD_OUT_SHARE = 0.1
-# Chains that start apart: multiples of the start level's distance from the lowest level.
-LEVEL_FACTORS = (0.2, 1.0, 3.0, 9.0)
+# Every sample is held out once, in so many folds.
+FOLDS = 5
 INTERVAL_LEVEL = 0.9
 SAMPLES_WITH_DRAWS = 3
 
 
-def no_choice(*_: Any, cell: Cell, failure: str, candidates: Sequence[Cell]) -> dict[str, Any]:
-    """The output of `choose_representation` where a decoder failed."""
-    return {"dataset": cell.dataset, "chosen": None, "log_likelihood": {}, "failure": failure}
-
-
-@on_failure(no_choice)
-def choose_representation(
-    features: pd.DataFrame,
-    logical_labels: pd.DataFrame,
-    *,
-    cell: Cell,
-    candidates: Sequence[Cell],
-) -> dict[str, Any]:
-    """Choose the posterior decoder that predicts held-out logical labels best.
-
-    Each decoder is fitted to the features and logical labels of nine tenths of the samples, and
-    `PosteriorDecoder.log_likelihood` scores the logical labels of the others.
-
-    Args:
-        features: samples x features.
-        logical_labels: samples x labels, 0 or 1.
-        cell: the cell of the chosen posterior; its seed splits the samples.
-        candidates: the cells of the decoders.
-
-    Returns:
-        The dataset, the chosen method, and the mean log likelihood of every method.
-
-    Raises:
-        ParameterError: a decoder cannot use these logical labels.
-    """
-    training, held_out = inner_split(len(features), cell.settings["seed"])
-    X, L = features.to_numpy(), logical_labels.to_numpy()
-    likelihoods = {}
-    for candidate in candidates:
-        decoder = candidate.make_enhancer().fit(X[training], L[training])
-        likelihoods[candidate.method] = decoder.log_likelihood(X[held_out], L[held_out])
-    return {
-        "dataset": cell.dataset,
-        "chosen": max(likelihoods, key=likelihoods.get),
-        "log_likelihood": likelihoods,
-    }
-
-
-def inner_split(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nine tenths of all rows, in a random order, and the other tenth."""
-    order = np.random.default_rng(seed).permutation(samples)
-    held_out, training = np.split(order, [int(np.ceil(HELD_OUT_SHARE * samples))])
-    return training, held_out
-
-
 def no_draws(
     features: pd.DataFrame, logical_labels: pd.DataFrame, *, cell: Cell, failure: str
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, Any]]:
     """The outputs of `draw_held_out` without rows; the cost holds why it failed."""
     columns = (
-        ["sample", "label", "r_hat", "bulk_ess", "tail_ess", "start_levels"],
+        ["sample", "label", "r_hat", "bulk_ess", "tail_ess"],
         ["sample", "label", "mean", "low", "high", "logical"],
         ["sample", "chain", "draw", *logical_labels.columns],
+        ["sample", "count", *logical_labels.columns],
     )
     return *(pd.DataFrame(columns=own) for own in columns), {"failure": failure}
 
@@ -83,10 +34,8 @@ def no_draws(
 @on_failure(no_draws)
 def draw_held_out(
     features: pd.DataFrame, logical_labels: pd.DataFrame, *, cell: Cell
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, float]]:
-    """Draw distributions of held-out samples along independent chains, and check their agreement.
-
-    One set of chains starts at the decoder's own level, another at different levels.
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame, dict[str, float]]:
+    """Draw the distributions of every sample as it is held out, and check the chains' agreement.
 
     Args:
         features: samples x features.
@@ -94,37 +43,42 @@ def draw_held_out(
         cell: the decoder; its seed splits the samples.
 
     Returns:
-        Diagnostics, R-hat and effective sample sizes (Vehtari et al., "Rank-normalization, folding,
-        and localization", 2021) of every held-out degree: start_levels ("one" or "different"),
-        sample, label, r_hat, bulk_ess, tail_ess. Posterior means and credible intervals from the
-        chains of one level: sample, label, logical, mean, low, high. The draws of a few of the
-        samples: sample, chain, draw and one column per label. The cost (`measured_cost`).
+        Diagnostics of the independent chains, R-hat and effective sample sizes (Vehtari et al.,
+        "Rank-normalization, folding, and localization", 2021) of every degree: sample, label,
+        r_hat, bulk_ess, tail_ess. Posterior means and credible intervals: sample, label, logical,
+        mean, low, high. The draws of a few of the samples: sample, chain, draw and one column per
+        label. What the decoder predicts from the features alone: sample, the probability of its
+        number of relevant labels (count) and that of its value of each label; no rows without a
+        threshold model. The cost (`measured_cost`).
 
     Raises:
         ParameterError: the decoder cannot use these logical labels.
     """
-    decoder = cell.make_enhancer()
-    training, held_out = inner_split(len(features), cell.settings["seed"])
-    X, L = features.to_numpy(), logical_labels.to_numpy()
-    level = decoder.effective_start_level
-    lowest = 1.0 if decoder.degree_floor else 0.0
-    apart = [lowest + factor * (level - lowest) for factor in LEVEL_FACTORS]
+    from sklearn.model_selection import KFold
+
+    X, L, labels = features.to_numpy(), logical_labels.to_numpy(), list(logical_labels.columns)
+    parts = []
+    splits = KFold(min(FOLDS, len(X)), shuffle=True, random_state=cell.settings["seed"])
     with measured_cost() as cost:
-        one = decoder.sample_chains(X, L, (training, held_out), [level] * len(LEVEL_FACTORS))
-        different = decoder.sample_chains(X, L, (training, held_out), apart)
-    degrees = pd.MultiIndex.from_product(
-        [held_out, logical_labels.columns], names=["sample", "label"]
-    )
+        for training, held_out in splits.split(X):
+            decoder = cell.make_enhancer().fit(X[training], L[training])
+            chains = decoder.sample_chains(X[held_out], L[held_out])
+            degrees = pd.MultiIndex.from_product([held_out, labels], names=["sample", "label"])
+            intervals = _intervals(decoder.with_label_posterior(chains, L[held_out]))
+            parts.append(
+                (
+                    _diagnostics(chains).set_axis(degrees).reset_index(),
+                    intervals.set_axis(degrees).assign(logical=L[held_out].ravel()).reset_index(),
+                    _few_draws(chains, held_out, labels),
+                    _label_probabilities(decoder, X, L, held_out, labels),
+                )
+            )
+    diagnostics, intervals, draws, probabilities = zip(*parts, strict=True)
     return (
-        pd.concat(
-            [
-                _diagnostics(draws).set_axis(degrees).reset_index().assign(start_levels=name)
-                for name, draws in (("one", one), ("different", different))
-            ],
-            ignore_index=True,
-        ),
-        _intervals(one).set_axis(degrees).assign(logical=L[held_out].ravel()).reset_index(),
-        _few_draws(one, held_out, list(logical_labels.columns)),
+        pd.concat(diagnostics, ignore_index=True),
+        pd.concat(intervals, ignore_index=True),
+        draws[0],
+        pd.concat(probabilities, ignore_index=True),
         cost,
     )
 
@@ -144,10 +98,9 @@ def _diagnostics(draws: np.ndarray) -> pd.DataFrame:
 
 
 def _intervals(draws: np.ndarray) -> pd.DataFrame:
-    low, high = np.quantile(
-        draws, [(1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2], axis=(0, 1)
-    )
-    mean = draws.mean(axis=(0, 1))
+    """Means and intervals of draws x samples x labels."""
+    low, high = np.quantile(draws, [(1 - INTERVAL_LEVEL) / 2, (1 + INTERVAL_LEVEL) / 2], axis=0)
+    mean = draws.mean(axis=0)
     return pd.DataFrame({"mean": mean.ravel(), "low": low.ravel(), "high": high.ravel()})
 
 
@@ -159,6 +112,19 @@ def _few_draws(draws: np.ndarray, samples: np.ndarray, labels: list[str]) -> pd.
     )
     values = np.moveaxis(draws[:, :, :few], 2, 0).reshape(len(index), len(labels))
     return pd.DataFrame(values, index, labels).reset_index()
+
+
+def _label_probabilities(
+    decoder: LabelEnhancer,
+    X: np.ndarray,
+    L: np.ndarray,
+    held_out: np.ndarray,
+    labels: list[str],
+) -> pd.DataFrame:
+    if not decoder.threshold_model:
+        return pd.DataFrame(columns=["sample", "count", *labels])
+    probabilities = decoder.label_probabilities(X[held_out], L[held_out])
+    return pd.DataFrame(probabilities, columns=["count", *labels]).assign(sample=held_out)
 
 
 def compare_intervals(
@@ -185,19 +151,68 @@ def compare_intervals(
     return beside
 
 
-def take_chosen(
-    choice: Mapping[str, Any], *outputs: pd.DataFrame | Mapping[str, float]
-) -> tuple[pd.DataFrame, Mapping[str, float]]:
-    """Take the recovery and the cost of the chosen method; without a choice, there are no rows.
+def no_weights(*_: Any, cell: Cell, failure: str) -> dict[str, Any]:
+    """The output of `stack_posteriors` where a decoder failed."""
+    return {"dataset": cell.dataset, "weights": None, "log_score": {}, "failure": failure}
+
+
+@on_failure(no_weights)
+def stack_posteriors(*probabilities: pd.DataFrame, cell: Cell) -> dict[str, Any]:
+    """Weight the decoders by how well they predict held-out logical labels from the features.
 
     Args:
-        choice: the output of `choose_representation`.
+        probabilities: the label probabilities of `draw_held_out`, of each of `POSTERIORS`.
+        cell: the cell of the stacked posterior.
+
+    Returns:
+        The dataset, the weight of every decoder (`conle.core.stacking`) and its log score.
+
+    Raises:
+        ParameterError: a decoder has no label probabilities.
+    """
+    from conle.core.stacking import log_score, stacking_weights
+
+    for method, own in zip(POSTERIORS, probabilities, strict=True):
+        if own.empty:
+            raise NotApplicableError(
+                f"{method} has no probabilities of held-out logical labels: it failed, or its "
+                "threshold_model is false"
+            )
+    stacked = np.stack(
+        [own.sort_values("sample").drop(columns="sample").to_numpy() for own in probabilities]
+    )
+    weights = stacking_weights(stacked)
+    return {
+        "dataset": cell.dataset,
+        "weights": dict(zip(POSTERIORS, weights.tolist(), strict=True)),
+        "log_score": dict(zip(POSTERIORS, map(log_score, stacked), strict=True)),
+    }
+
+
+def average_recovered(
+    stacking: Mapping[str, Any], *outputs: pd.DataFrame | Mapping[str, float]
+) -> tuple[pd.DataFrame, Mapping[str, float]]:
+    """The weighted mean of the decoders' recoveries, and their cost in all.
+
+    Args:
+        stacking: the output of `stack_posteriors`; without weights, there are no rows.
         outputs: recovered and cost of each of `POSTERIORS`.
     """
-    if choice["chosen"] is None:
-        return outputs[0][:0], {"failure": f"no representation was chosen: {choice['failure']}"}
-    chosen = POSTERIORS.index(choice["chosen"])
-    return outputs[2 * chosen], outputs[2 * chosen + 1]
+    recovered, costs = outputs[::2], outputs[1::2]
+    if stacking["weights"] is None:
+        return recovered[0][:0], {"failure": f"nothing was stacked: {stacking['failure']}"}
+    labels = [name for name in recovered[0] if name not in RECOVERED_COLUMNS]
+    rows = sum(
+        stacking["weights"][method] * own[labels].to_numpy()
+        for method, own in zip(POSTERIORS, recovered, strict=True)
+    )
+    mean = recovered[0].copy()
+    mean[labels] = rows / rows.sum(axis=1, keepdims=True)
+    return mean, {
+        "seconds": sum(cost["seconds"] for cost in costs),
+        "memory_before_mib": min(cost["memory_before_mib"] for cost in costs),
+        "peak_memory_mib": max(cost["peak_memory_mib"] for cost in costs),
+    }
 
 
 def identity(

@@ -1,4 +1,4 @@
-"""The decoders, a choice among them for each dataset, and the recovery of the chosen one."""
+"""The decoders, their weights on each dataset, and the weighted mean of their recoveries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from conle.cells import Cell, bind, make_cell
-from conle.methods.registry import CHOSEN, FLOORS, METHODS, POSTERIORS
+from conle.methods.registry import FLOORS, METHODS, POSTERIORS, STACKED
 from conle.pipelines.posterior.nodes import (
-    choose_representation,
+    average_recovered,
     compare_intervals,
     draw_held_out,
     identity,
-    take_chosen,
+    stack_posteriors,
 )
 from conle.pipelines.recovery.pipeline import recovery_node
 
 
 def create_pipeline(datasets: Sequence[str], parameters: Mapping[str, Any]) -> Pipeline:
-    """Recover each dataset with every decoder, and choose by the likelihood of logical labels."""
+    """Recover each dataset with every decoder, and weight them by what they predict of L."""
     nodes = []
     for dataset in datasets:
         decoders = [make_cell(parameters, dataset, method) for method in POSTERIORS]
@@ -26,7 +26,7 @@ def create_pipeline(datasets: Sequence[str], parameters: Mapping[str, Any]) -> P
         nodes += [_floor_node(dataset, method, parameters) for method in FLOORS]
         for cell in decoders:
             nodes += _examine(cell)
-        nodes += _choose(make_cell(parameters, dataset, POSTERIORS[0], CHOSEN), decoders)
+        nodes += _stack(make_cell(parameters, dataset, POSTERIORS[0], STACKED), decoders)
     return Pipeline(nodes, tags="posterior")
 
 
@@ -45,32 +45,32 @@ def _floor_node(dataset: str, method: str, parameters: Mapping[str, Any]) -> Nod
     )
 
 
-def _choose(chosen: Cell, decoders: Sequence[Cell]) -> list[Node]:
-    """Choose a decoder, and take its recovery."""
-    dataset = chosen.dataset
+def _stack(stacked: Cell, decoders: Sequence[Cell]) -> list[Node]:
+    """Weight the decoders, and take the mean of their recoveries."""
+    dataset = stacked.dataset
     return [
         Node(
-            bind(choose_representation, cell=chosen, candidates=tuple(decoders)),
-            inputs=[f"{dataset}.features", f"{dataset}.logical_labels"],
-            outputs=f"{dataset}.posterior_choice",
-            name="choose_representation",
+            bind(stack_posteriors, cell=stacked),
+            inputs=[f"{cell.namespace}.label_probabilities" for cell in decoders],
+            outputs=f"{dataset}.posterior_weights",
+            name="stack_posteriors",
             namespace=dataset,
-            tags=chosen.tags,
+            tags=stacked.tags,
         ),
         Node(
-            take_chosen,
+            average_recovered,
             inputs=[
-                f"{dataset}.posterior_choice",
+                f"{dataset}.posterior_weights",
                 *(
                     f"{cell.namespace}.{output}"
                     for cell in decoders
                     for output in ("recovered", "cost")
                 ),
             ],
-            outputs=[f"{chosen.namespace}.recovered", f"{chosen.namespace}.cost"],
-            name="take_chosen",
-            namespace=chosen.namespace,
-            tags=[dataset, CHOSEN],
+            outputs=[f"{stacked.namespace}.recovered", f"{stacked.namespace}.cost"],
+            name="average_recovered",
+            namespace=stacked.namespace,
+            tags=[dataset, STACKED],
         ),
     ]
 
@@ -83,7 +83,13 @@ def _examine(cell: Cell) -> list[Node]:
             inputs=[f"{cell.dataset}.features", f"{cell.dataset}.logical_labels"],
             outputs=[
                 f"{cell.namespace}.{output}"
-                for output in ("diagnostics", "intervals", "draws", "draws_cost")
+                for output in (
+                    "diagnostics",
+                    "intervals",
+                    "draws",
+                    "label_probabilities",
+                    "draws_cost",
+                )
             ],
             name="draw_held_out",
             namespace=cell.namespace,

@@ -29,7 +29,7 @@ def test_baselines_are_those_of_the_paper_and_what_was_added():
     assert BASELINES[6:] == ("ml", "lible")
     assert ABLATIONS == ("conle_h", "conle_l")
     assert POSTERIORS == ("conle_posterior", "posterior_pca", "posterior_featureless")
-    assert FLOORS == ("conle_posterior_floor", "conle_posterior_no_floor")
+    assert FLOORS == ("conle_posterior_no_floor",)
     assert REFERENCES == ("uniform", "softmax_labels", "label_posterior")
 
 

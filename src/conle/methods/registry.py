@@ -90,15 +90,7 @@ METHODS = {
     "conle_posterior": Method(
         "ConLE posterior", _CONLE_POSTERIOR, "conle_posterior", "posterior", resource="gpu"
     ),
-    # These posteriors have a floor on every dataset or on none, whatever the datasets declare.
-    "conle_posterior_floor": Method(
-        "ConLE posterior, floor",
-        _CONLE_POSTERIOR,
-        "conle_posterior",
-        "floor",
-        {"degree_floor": 1.0},
-        resource="gpu",
-    ),
+    # It has no floor, whatever the datasets declare.
     "conle_posterior_no_floor": Method(
         "ConLE posterior, no floor",
         _CONLE_POSTERIOR,

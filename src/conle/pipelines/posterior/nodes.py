@@ -1,5 +1,6 @@
 """Held-out draws of the posterior decoders, and their mean, weighted by logical labels."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,9 +9,11 @@ import pandas as pd
 
 from conle.cells import Cell, on_failure
 from conle.cost import measured_cost
-from conle.methods.contract import LabelEnhancer, NotApplicableError
+from conle.methods.contract import LabelEnhancer
 from conle.methods.registry import POSTERIORS
 from conle.pipelines.recovery.nodes import RECOVERED_COLUMNS
+
+logger = logging.getLogger(__name__)
 
 # Every sample is held out once, in so many folds.
 FOLDS = 5
@@ -151,39 +154,33 @@ def compare_intervals(
     return beside
 
 
-def no_weights(*_: Any, cell: Cell, failure: str) -> dict[str, Any]:
-    """The output of `stack_posteriors` where a decoder failed."""
-    return {"dataset": cell.dataset, "weights": None, "log_score": {}, "failure": failure}
-
-
-@on_failure(no_weights)
-def stack_posteriors(*probabilities: pd.DataFrame, cell: Cell) -> dict[str, Any]:
+def stack_posteriors(*probabilities: pd.DataFrame, dataset: str) -> dict[str, Any]:
     """Weight the decoders by how well they predict held-out logical labels from the features.
 
     Args:
         probabilities: the label probabilities of `draw_held_out`, of each of `POSTERIORS`.
-        cell: the cell of the stacked posterior.
+        dataset: its name.
 
     Returns:
-        The dataset, the weight of every decoder (`conle.core.stacking`) and its log score.
-
-    Raises:
-        ParameterError: a decoder has no label probabilities.
+        The dataset, the weight of every decoder (`conle.core.stacking`) and its log score. Where a
+        decoder has no label probabilities, weights is None, and failure says why.
     """
     from conle.core.stacking import log_score, stacking_weights
 
     for method, own in zip(POSTERIORS, probabilities, strict=True):
         if own.empty:
-            raise NotApplicableError(
+            failure = (
                 f"{method} has no probabilities of held-out logical labels: it failed, or its "
                 "threshold_model is false"
             )
+            logger.warning("%s has no stacked posterior: %s", dataset, failure)
+            return {"dataset": dataset, "weights": None, "log_score": {}, "failure": failure}
     stacked = np.stack(
         [own.sort_values("sample").drop(columns="sample").to_numpy() for own in probabilities]
     )
     weights = stacking_weights(stacked)
     return {
-        "dataset": cell.dataset,
+        "dataset": dataset,
         "weights": dict(zip(POSTERIORS, weights.tolist(), strict=True)),
         "log_score": dict(zip(POSTERIORS, map(log_score, stacked), strict=True)),
     }

@@ -26,12 +26,12 @@ def create_pipeline(datasets: Sequence[str], parameters: Mapping[str, Any]) -> P
         nodes += [_floor_node(dataset, method, parameters) for method in FLOORS]
         for cell in decoders:
             nodes += _examine(cell)
-        nodes += _stack(make_cell(parameters, dataset, POSTERIORS[0], STACKED), decoders)
+        nodes += _stack(dataset, decoders)
     return Pipeline(nodes, tags="posterior")
 
 
 def _floor_node(dataset: str, method: str, parameters: Mapping[str, Any]) -> Node:
-    """ConLE's posterior with a fixed floor; a copy if the dataset declares the same floor."""
+    """ConLE's posterior with no floor; a copy if the dataset declares none."""
     cell = make_cell(parameters, dataset, method)
     if METHODS[method].fixed["degree_floor"] != cell.settings["degree_floor"]:
         return recovery_node(cell)
@@ -45,17 +45,16 @@ def _floor_node(dataset: str, method: str, parameters: Mapping[str, Any]) -> Nod
     )
 
 
-def _stack(stacked: Cell, decoders: Sequence[Cell]) -> list[Node]:
+def _stack(dataset: str, decoders: Sequence[Cell]) -> list[Node]:
     """Weight the decoders, and take the mean of their recoveries."""
-    dataset = stacked.dataset
     return [
         Node(
-            bind(stack_posteriors, cell=stacked),
+            bind(stack_posteriors, dataset=dataset),
             inputs=[f"{cell.namespace}.label_probabilities" for cell in decoders],
             outputs=f"{dataset}.posterior_weights",
             name="stack_posteriors",
             namespace=dataset,
-            tags=stacked.tags,
+            tags=[dataset, STACKED],
         ),
         Node(
             average_recovered,
@@ -67,9 +66,9 @@ def _stack(stacked: Cell, decoders: Sequence[Cell]) -> list[Node]:
                     for output in ("recovered", "cost")
                 ),
             ],
-            outputs=[f"{stacked.namespace}.recovered", f"{stacked.namespace}.cost"],
+            outputs=[f"{dataset}.{STACKED}.recovered", f"{dataset}.{STACKED}.cost"],
             name="average_recovered",
-            namespace=stacked.namespace,
+            namespace=f"{dataset}.{STACKED}",
             tags=[dataset, STACKED],
         ),
     ]

@@ -10,6 +10,7 @@ from conle.methods.registry import (
     ADAPTIVE,
     BASELINES,
     FLOORS,
+    LIMIT,
     POSTERIORS,
     REFERENCES,
     SET_APART,
@@ -39,7 +40,8 @@ def register_pipelines() -> dict[str, Pipeline]:
     Returns:
         `conle`, `adaptive`, `baselines`, `posterior`, `limit` and `ablation` run everything that
         their methods need, from the raw files to the scored results; all have the reference rows.
-        `__default__` runs `conle`, `baselines` and the report. `predictive` learns from the
+        `__default__` runs `conle`, `baselines` and the report; `benchmark` runs these, `adaptive`,
+        `posterior` and `limit` at once. `predictive` learns from the
         recovered distributions of the same datasets. `sensitivity` and `convergence` run for
         datasets of their own, `enhance` for a table without distributions; `fetch` gets the
         selected datasets, those of the paper by default. `report` and the parts of `__default__`
@@ -49,7 +51,7 @@ def register_pipelines() -> dict[str, Pipeline]:
     parameters = run_parameters()
     datasets = options.datasets
     every_method = ("conle", *BASELINES, *REFERENCES)
-    decoders = (STACKED, *POSTERIORS, *FLOORS, *REFERENCES)
+    decoders = (STACKED, *POSTERIORS, *FLOORS)
     learned_from = [name for name in datasets if name not in options.predictive.without]
 
     def prepared(names: Sequence[str]) -> Pipeline:
@@ -78,7 +80,7 @@ def register_pipelines() -> dict[str, Pipeline]:
         "posterior": prepared(datasets)
         + recovered(REFERENCES)
         + posterior.create_pipeline(datasets, parameters)
-        + evaluation.create_pipeline(datasets, decoders),
+        + evaluation.create_pipeline(datasets, (*decoders, *REFERENCES)),
         "limit": prepared(datasets)
         + recovered(REFERENCES)
         + limit.create_pipeline(datasets, parameters)
@@ -94,6 +96,12 @@ def register_pipelines() -> dict[str, Pipeline]:
         "fetch": fetch.create_pipeline(datasets),
         "enhance": enhance.create_pipeline(options.enhance, parameters),
         "report": reporting.create_pipeline(datasets),
+        "benchmark": prepared(datasets)
+        + recovered((*every_method, *ADAPTIVE))
+        + posterior.create_pipeline(datasets, parameters)
+        + limit.create_pipeline(datasets, parameters)
+        + evaluation.create_pipeline(datasets, (*every_method, *ADAPTIVE, *decoders, LIMIT))
+        + reporting.create_pipeline(datasets, after="results"),
         "__default__": from_raw_files(every_method)
         + reporting.create_pipeline(datasets, after="results"),
     }

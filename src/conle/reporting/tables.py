@@ -132,7 +132,7 @@ def complete_part(recovery: pd.DataFrame) -> pd.DataFrame:
     Every method of this part recovered every dataset of it. Methods are added in the order of the
     number of datasets that they recovered, and the part with the most pairs of a dataset and a
     method is chosen, so that a method with a single dataset does not exclude the others. The
-    stacked posterior and those with one floor for all datasets are left out, because most of their
+    stacked posterior and that without floors are left out, because most of their
     results repeat those of another posterior; so is the limit, which is no method.
     """
     own = recovery[~recovery["method"].isin((STACKED, *FLOORS, LIMIT))]

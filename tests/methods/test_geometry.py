@@ -1,10 +1,13 @@
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
+from conle.methods import geometry
+from conle.methods.contract import NotApplicableError
 from conle.methods.geometry import (
     as_distributions,
     cached_by_content,
@@ -13,6 +16,7 @@ from conle.methods.geometry import (
     raw_distances,
     standardised,
 )
+from conle.methods.registry import make_enhancer
 
 
 def test_results_are_cached_by_content():
@@ -53,6 +57,21 @@ def test_threads_may_share_what_is_kept():
             assert all(threads.map(work, range(4)))
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("name", ["km", "lp", "glle", "lesc"])
+def test_distances_beyond_memory_are_refused_before_they_are_computed(name, monkeypatch):
+    """100 samples have 10,000 distances; two matrices of them take 160,000 bytes."""
+    # Distances of equal features would be found in a cache.
+    features = np.random.default_rng(list(name.encode())).normal(size=(100, 2))
+    labels = np.eye(4)[np.arange(100) % 4]
+    free = SimpleNamespace(available=159_999)
+    monkeypatch.setattr(geometry.psutil, "virtual_memory", lambda: free)
+    message = "distances between all 100 samples, .* take 0.00016 GB, and 0.00016 GB of memory are"
+    with pytest.raises(NotApplicableError, match=message):
+        make_enhancer(name).fit_transform(features, labels)
+    free.available = 160_000
+    assert len(make_enhancer(name).fit_transform(features, labels)) == 100
 
 
 def test_equal_feature_matrices_share_their_distances():

@@ -12,14 +12,17 @@ from functools import wraps
 from typing import TypeVar
 
 import numpy as np
+import psutil
 from jaxtyping import Float
 from sklearn.metrics.pairwise import euclidean_distances
 
-from conle.methods.contract import Features, Recovered
+from conle.methods.contract import Features, NotApplicableError, Recovered
 
 Result = TypeVar("Result")
 # Rounding error of a distance by inner products, relative to the norms.
 ROUNDING = 1e-7
+# Matrices of samples x samples that a method has at once: the distances and a kernel.
+MATRICES = 2
 
 
 def cached_by_content(
@@ -76,8 +79,12 @@ def distances(features: Features) -> tuple[Float[np.ndarray, "samples samples"],
 
     The mean is the width of a kernel, so it is 1 where it would be 0 (a single sample, or equal
     samples).
+
+    Raises:
+        NotApplicableError: they do not fit into the free memory.
     """
     samples = len(features)
+    _refuse_beyond_memory(samples)
     # Inner products are many times as fast as differences. Around the median they lose few digits
     # to cancellation; a distance below this error belongs to equal samples.
     centred = features - np.median(features, axis=0)
@@ -86,6 +93,17 @@ def distances(features: Features) -> tuple[Float[np.ndarray, "samples samples"],
     square.setflags(write=False)
     mean = square.sum() / max(samples * (samples - 1), 1)
     return square, mean or 1.0
+
+
+def _refuse_beyond_memory(samples: int) -> None:
+    needed = MATRICES * 8 * samples**2
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise NotApplicableError(
+            f"the distances between all {samples} samples, and the kernel that is made of them, "
+            f"take {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB of memory are free: take a "
+            "method that needs no distances between all samples, or fewer samples"
+        )
 
 
 def gaussian(

@@ -20,7 +20,6 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import polygamma
 
-from conle.core.binarisation import binarise
 from conle.core.hyperparameters import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -48,16 +47,13 @@ from conle.methods.posterior.inference import (
     Inference,
     Represented,
     chunks_of_folds,
-    with_intercept,
 )
 from conle.methods.posterior.label_checks import (
     check_labels,
     warn_of_climbing_deviation,
     warn_of_unidentified_scale,
 )
-from conle.methods.posterior.representations import (
-    RepresentationLearner,
-)
+from conle.methods.posterior.representations import RepresentationLearner
 from conle.methods.posterior.sampler import (
     Coefficients,
     coefficients_from_arrays,
@@ -134,7 +130,11 @@ class PosteriorDecoder(InductiveEnhancer):
                 f"{type(self).__name__}: burn_in ({self.burn_in}) must be below sweeps "
                 f"({self.sweeps})"
             )
-        self._check_start_level(self.effective_start_level)
+        if self.degree_floor and self.effective_start_level <= 1:
+            raise ValueError(
+                f"{type(self).__name__}: start_level ({self.start_level:g}) must exceed 1 with a "
+                "degree_floor: chains start at start_level times the floor"
+            )
 
     @property
     def effective_start_level(self) -> float:
@@ -327,24 +327,14 @@ class PosteriorDecoder(InductiveEnhancer):
             raise NotApplicableError(
                 "without a threshold model there is no probability of logical labels"
             )
-        labels = logical_labels.shape[1]
-        columns = with_intercept([self.representation_(features)])[0].numpy()
-        kept = self.coefficients_[self.burn_in :]
         generator = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(3)[2])
-        relevant = np.zeros(logical_labels.shape)
-        counts = np.zeros((len(features), labels + 1))
-        for draw in range(draws):
-            present, chain = kept[draw // self.chains % len(kept)], draw % self.chains
-            weights, root = (part[chain].cpu().numpy() for part in (present.weights, present.root))
-            u = columns @ weights + generator.standard_normal(logical_labels.shape) @ root.T
-            w = self.degree_floor + np.exp(u)
-            drawn = binarise(w / w.sum(axis=1, keepdims=True), self.threshold)
-            relevant += drawn
-            counts[np.arange(len(features)), drawn.sum(axis=1)] += 1
+        relevant, counts = self._inference().draw_labels(
+            self.representation_(features), self.coefficients_, draws, generator
+        )
         agreeing = np.where(logical_labels == 1, relevant, draws - relevant)
         own = counts[np.arange(len(features)), logical_labels.sum(axis=1).astype(int)]
         return np.column_stack(
-            [(own + 0.5) / (draws + 0.5 * labels), (agreeing + 0.5) / (draws + 1)]
+            [(own + 0.5) / (draws + 0.5 * logical_labels.shape[1]), (agreeing + 0.5) / (draws + 1)]
         )
 
     def _fit_chunk(
@@ -501,15 +491,6 @@ class PosteriorDecoder(InductiveEnhancer):
             by_labels = label_posterior.transform(logical_labels, logical_labels)
             means = (1 - share) * means + share * by_labels
         return means / means.sum(axis=1, keepdims=True)
-
-    def _check_start_level(self, level: float) -> None:
-        if level <= (1 if self.degree_floor else 0):
-            rule = (
-                "1 with a degree_floor: the sampler starts at start_level times the floor"
-                if self.degree_floor
-                else "0"
-            )
-            raise ValueError(f"{type(self).__name__}: start_level ({level:g}) must exceed {rule}")
 
     def _check_labels(self, logical_labels: LogicalLabels) -> None:
         check_labels(type(self).__name__, logical_labels, self._threshold())

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from conle.core.binarisation import binarise
 from conle.methods.contract import LogicalLabels, Rows, Split, progress
 from conle.methods.posterior.label_checks import uniform_rows
 from conle.methods.posterior.sampler import (
@@ -139,6 +140,38 @@ class Inference:
             number += 1
         means = total.reshape(-1, self.chains, *total.shape[1:]).mean(dim=1) / number
         return means.mT.cpu().numpy()
+
+    def draw_labels(
+        self,
+        representation: Represented,
+        coefficients: Sequence[Coefficients],
+        draws: int,
+        generator: np.random.Generator,
+    ) -> tuple[Float[np.ndarray, "samples labels"], Float[np.ndarray, "samples counts"]]:
+        """Draw logical labels of samples of one fold from their features alone.
+
+        Args:
+            representation: of the samples.
+            coefficients: of every sweep of the fit; the draws take the kept ones in turn.
+            draws: draws for each sample.
+            generator: draws the log weights.
+
+        Returns:
+            In how many draws each label is relevant, and in how many 0 to c labels are relevant.
+        """
+        columns = with_intercept([representation])[0].numpy()
+        kept = coefficients[self.burn_in :]
+        samples, labels = len(columns), kept[0].root.shape[1]
+        relevant, counts = np.zeros((samples, labels)), np.zeros((samples, labels + 1))
+        for draw in range(draws):
+            present, chain = kept[draw // self.chains % len(kept)], draw % self.chains
+            weights, root = (part[chain].cpu().numpy() for part in (present.weights, present.root))
+            u = columns @ weights + generator.standard_normal((samples, labels)) @ root.T
+            w = self.degree_floor + np.exp(u)
+            drawn = binarise(w / w.sum(axis=1, keepdims=True), self.threshold)
+            relevant += drawn
+            counts[np.arange(samples), drawn.sum(axis=1)] += 1
+        return relevant, counts
 
     def is_climbing(self, coefficients: Sequence[Coefficients]) -> Bool[np.ndarray, " folds"]:
         """Whether the overall deviation still climbs in every chain of a fold.

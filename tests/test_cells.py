@@ -41,6 +41,14 @@ def test_a_cell_of_varied_hyperparameters_has_a_name_of_its_own():
     assert parameters["conle"]["lambda1"] == 0.5
 
 
+def test_a_method_without_a_block_is_refused():
+    parameters = parameters_with()
+    del parameters["glle"]
+    message = "glle has no block of hyperparameters: add 'glle' to a parameters_.*.yml of conf/base"
+    with pytest.raises(ParameterError, match=message):
+        make_cell(parameters, "Toy", "glle")
+
+
 def test_a_variant_shares_the_block_of_its_method():
     cell = cell_of("conle_h", {"steps": 15})
     assert cell.block_name == "conle"

@@ -93,8 +93,17 @@ def make_cell(
         method: name in the registry.
         name: names the artifacts; the method by default.
         overrides: hyperparameters that take precedence over the method's block.
+
+    Raises:
+        ParameterError: the method has no block.
     """
-    block = parameters[METHODS[method].parameters]
+    block_name = METHODS[method].parameters
+    if block_name not in parameters:
+        raise ParameterError(
+            f"{method} has no block of hyperparameters: add {block_name!r} to a parameters_*.yml of "
+            "conf/base, {} if the class has none"
+        )
+    block = parameters[block_name]
     # make_enhancer refuses a block that is no mapping, and its message shows the value.
     if isinstance(block, Mapping):
         block = {**block, **(overrides or {}), **METHODS[method].fixed}

@@ -100,8 +100,8 @@ def make_cell(
     block_name = METHODS[method].parameters
     if block_name not in parameters:
         raise ParameterError(
-            f"{method} has no block of hyperparameters: add {block_name!r} to a parameters_*.yml of "
-            "conf/base, {} if the class has none"
+            f"{method} has no block of hyperparameters: add {block_name!r} to a parameters_*.yml "
+            "of conf/base, {} if the class has none"
         )
     block = parameters[block_name]
     # make_enhancer refuses a block that is no mapping, and its message shows the value.

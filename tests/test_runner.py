@@ -1,6 +1,5 @@
 """Pipelines on a Dask cluster, whose workers, clients and schedulers die."""
 
-import operator
 import os
 import random
 import re
@@ -31,13 +30,8 @@ from broken_runs import (
     with_datasets,
 )
 from distributed import Security
-from kedro.framework.project import configure_project
-from kedro.io import DataCatalog, DatasetError, MemoryDataset
-from kedro.pipeline import Node, Pipeline
 
-from conle.dask_runner import DaskRunner
 from conle.methods.registry import ABLATIONS, BASELINES, REFERENCES
-from conle.options import ClusterOptions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 
@@ -229,24 +223,6 @@ def test_a_cluster_of_this_machine(several, sequential):
     assert f"({CELLS} of {CELLS} cells)" in output
     # Dask logs nothing of its own.
     assert "worker" not in re.sub(r"\d+ workers?, dashboard", "", output)
-
-
-@pytest.mark.slow
-def test_what_is_in_no_storage_goes_by_the_client():
-    configure_project("conle")
-    pipeline = Pipeline(
-        [
-            Node(operator.neg, "given", "negative"),
-            Node(operator.mul, ["given", "negative"], "product"),
-            Node(operator.sub, ["product", "negative"], "difference"),
-        ]
-    )
-    catalog = DataCatalog({"given": MemoryDataset(3)})
-    runner = DaskRunner(options=ClusterOptions(workers=2))
-    assert runner.run(pipeline, catalog)["difference"].load() == -6
-    # The last reader is done, so the dataset is released.
-    with pytest.raises(DatasetError, match="has not been saved"):
-        catalog.load("negative")
 
 
 @pytest.mark.slow

@@ -26,7 +26,6 @@ from conle.core.measures import MEASURES
 from conle.data.atomic import JSONDataset, ParquetDataset
 from conle.data.models import FittedModel
 from conle.errors import ParameterError
-from conle.messages import run_title
 from conle.methods.registry import TITLES, make_enhancer
 from conle.process_identity import this_process
 from conle.reporting.description import board_of, describe
@@ -37,7 +36,6 @@ from conle.tracking import (
     ExperimentTracking,
     ModelLogging,
     continue_tracking,
-    datasets_of,
     log_inputs,
 )
 
@@ -286,35 +284,6 @@ def test_the_end_of_a_run(client, parent, hook, cost, begins, status):
     own.after_pipeline_run(Pipeline([node]), catalog)
     assert child_of(client, parent).info.status == ("FINISHED" if "seconds" in cost else "FAILED")
     assert client.get_run(parent).info.status == status
-
-
-@pytest.mark.parametrize(
-    ("pipelines", "datasets", "protocol", "title"),
-    [
-        (["conle"], ["A"], "cross_validation", "conle, A, 10 x 5 folds"),
-        (["report"], ["A", "B", "C"], "transductive", "report, A+B+C, transductive"),
-        (["conle"], ["A", "B", "C", "D"], "transductive", "conle, 4 datasets, transductive"),
-        (["enhance"], ["mine.csv"], "cross_validation", "enhance, mine.csv"),
-        (["fetch"], [], "cross_validation", "fetch"),
-    ],
-)
-def test_the_name_of_a_run(pipelines, datasets, protocol, title):
-    parameters = {"protocol": protocol, "repeats": 10, "folds": 5}
-    assert run_title(pipelines, datasets, parameters) == title
-
-
-def test_the_datasets_in_the_name_of_a_run():
-    given = {"datasets": "A+B", "input": "/x/mine.csv"}
-    cells = [cell_of("conle", dataset=name) for name in ("A", "B", "A")]
-    nodes = [
-        Node(bind(lambda cell: None, cell=cell), None, f"o{n}") for n, cell in enumerate(cells)
-    ]
-    assert datasets_of(Pipeline(nodes), given) == ["A", "B"]
-    assert datasets_of(Pipeline([]), given) == []
-    assert datasets_of(Pipeline([Node(lambda x: x, "recorded", "out")]), given) == ["A", "B"]
-    assert datasets_of(Pipeline([Node(lambda x: x, "scores", "summary")]), given) == ["A", "B"]
-    enhance = bind(lambda cell: None, cell=cell_of("conle", dataset="enhance"))
-    assert datasets_of(Pipeline([Node(enhance, None, "out")]), given) == ["mine.csv"]
 
 
 def test_the_parent_run_compares_the_methods(client, parent, tmp_path):

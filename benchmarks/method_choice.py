@@ -6,8 +6,8 @@
 Compares the candidates of `--pipeline=enhance` as it does (`conle.core.selection.compare`), on a
 sample of each dataset's rows, and recovers these rows with each candidate. The true distributions
 judge the choice afterwards. Printed, a line per dataset: Spearman's correlation of the KL to the
-label posterior, of the log likelihood and of the average precision (the latter two negative) with
-KL(true || recovered); the place of the chosen candidate by KL; and its KL as a multiple of the
+featureless posterior, of the log likelihood and of the average precision (the latter two negative)
+with KL(true || recovered); the place of the chosen candidate by KL; and its KL as a multiple of the
 least, beside that of the candidate with the largest log likelihood. Without a folder, the datasets
 are those that `adaptive_conle.py` simulates, and the geometric means of the multiples follow. All
 candidates are written to benchmarks/method_choice.csv.
@@ -105,7 +105,7 @@ def main():
             {
                 "dataset": own["dataset"].iloc[0],
                 "rows": own["rows"].iloc[0],
-                "spearman_posterior": correlation(compared["kl_to_label_posterior"]),
+                "spearman_posterior": correlation(compared["kl_to_featureless"]),
                 "spearman_log_likelihood": correlation(-compared["log_likelihood"]),
                 "spearman_precision": correlation(-compared["average_precision"]),
                 "chosen": compared.loc[compared["chosen"], "candidate"].item(),

@@ -21,6 +21,7 @@ from conle.core.selection import (
 )
 from conle.methods.contract import DivergenceError, NotApplicableError, TransductiveEnhancer
 from conle.methods.lp import LP
+from conle.methods.posterior.variants import PosteriorFeatureless
 from conle.methods.references import LabelPosterior, SoftmaxLabels, Uniform
 
 
@@ -72,10 +73,11 @@ def test_the_measures_of_a_candidate():
     X, D, L = made()
     table = compare(X, L, {"own": Recovers(table=D)}).set_index("candidate")
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
-    fitted = [LabelPosterior().fit(X[training], L[training]) for training, _ in folds]
-    of_all = [own.transform(X, L) for own in fitted]
-    expected = np.empty(D.shape)
-    for (_, test), own in zip(folds, of_all, strict=True):
+    expected, of_all = np.empty(D.shape), [np.empty(D.shape) for _ in folds]
+    for (training, test), own in zip(folds, of_all, strict=True):
+        posterior = PosteriorFeatureless().fit(X[training], L[training])
+        for rows in (training, test):
+            own[rows] = posterior.transform(X[rows], L[rows])
         expected[test] = own[test]
 
     def predictions(teachers, l2):
@@ -103,7 +105,7 @@ def test_the_measures_of_a_candidate():
     error = np.sqrt(2.5) * (own - base).std(ddof=1) / np.sqrt(90)
     assert row["lead_error"] == pytest.approx(error)
     divergence = kl_divergence(expected, predicted).mean()
-    assert row["kl_to_label_posterior"] == pytest.approx(divergence)
+    assert row["kl_to_featureless"] == pytest.approx(divergence)
     assert row["kl_error"] == 0
     first = predicted.argmax(axis=1)
     assert row["one_error"] == pytest.approx((L[np.arange(90), first] == 0).mean())
@@ -113,6 +115,24 @@ def test_the_measures_of_a_candidate():
     assert list(table.index) == ["own", NORMALISED_LABELS, CLASSIFIER]
     assert np.isnan(table.loc[CLASSIFIER, "log_likelihood"])
     assert 0 < table.loc[CLASSIFIER, "average_precision"] <= 1
+
+
+def test_without_a_featureless_posterior_the_label_posterior_stands_for_it():
+    """No distribution of four labels binarised at 1/2 makes all of them relevant."""
+    X, _, L = made()
+    L[:5] = 1
+    table = compare(X, L, {"own": LabelPosterior()})
+    splits = list(KFold(3, shuffle=True, random_state=0).split(X))
+    fitted = [LabelPosterior().fit(X[training], L[training]) for training, _ in splits]
+    expected, predicted = np.empty(L.shape), np.empty((4, *L.shape))
+    for (training, test), own in zip(splits, fitted, strict=True):
+        expected[test] = own.transform(X[test], L[test])
+        teacher = own.transform(X[training], L[training])
+        for number, l2 in enumerate((1, 10, 100, 1000)):
+            predicted[number][test] = SABFGS(l2=l2).fit(X[training], teacher).predict(X[test])
+    # The candidate recovers what decides the penalty.
+    least = min(kl_divergence(expected, own).mean() for own in predicted)
+    assert table["kl_to_featureless"][0] == pytest.approx(least)
 
 
 def test_the_true_distributions_help_where_labels_are_noisy():
@@ -142,18 +162,17 @@ def test_the_flattest_of_the_candidates_within_the_standard_error_is_chosen():
         for name, table in powers.items()
     }
     table = compare(X, L, {"uniform": Uniform(), **candidates}).set_index("candidate")
-    excess = table["kl_to_label_posterior"] - table["kl_to_label_posterior"]["flat"]
+    excess = table["kl_to_featureless"] - table["kl_to_featureless"]["flat"]
     is_equal = excess <= table["kl_error"]
     assert is_equal[["uniform", "true", "flat", "flatter"]].tolist() == [False, False, True, True]
     assert table["chosen"]["flatter"]
 
 
-def test_the_threshold_of_the_label_posterior():
+def test_the_threshold_of_the_featureless_posterior():
     X, D, L = made()
     candidates = {"true": Recovers(table=D)}
     half, less = (compare(X, L, candidates, threshold=own) for own in (0.5, 0.3))
-    assert half["log_likelihood"][0] == less["log_likelihood"][0]
-    assert half["kl_to_label_posterior"][0] != less["kl_to_label_posterior"][0]
+    assert half["kl_to_featureless"][0] != less["kl_to_featureless"][0]
 
 
 @pytest.mark.parametrize(

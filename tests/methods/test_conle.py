@@ -192,7 +192,7 @@ def test_label_posterior_keeps_the_weights_nearest_to_it(samples):
     settings = {"reading": "softmax", "batch_size": 16, "device": "cpu"}
     enhancer = ConLE(steps=100, stopping="label_posterior", **settings)
     recovered = enhancer.fit_transform(features, logical_labels)
-    steps, divergence = enhancer.curves_["kl_to_label_posterior"]
+    steps, divergence = enhancer.curves_["kl_to_featureless"]
     assert steps.tolist() == list(range(10, 101, 10))
     # The minimum lies between the first and the last check.
     assert 0 < divergence.argmin() < 9
@@ -221,7 +221,7 @@ def test_the_reading_nearest_to_the_label_posterior_is_kept(spread, kept):
         reading: ConLE(reading=reading, **settings).fit(features, logical_labels)
         for reading in READINGS
     }
-    least = {name: own.curves_["kl_to_label_posterior"][1].min() for name, own in single.items()}
+    least = {name: own.curves_["kl_to_featureless"][1].min() for name, own in single.items()}
     assert min(least, key=least.get) == kept
     assert READINGS[enhancer.weights_["reading"].item()] == kept
     np.testing.assert_array_equal(recovered, single[kept].transform(features, logical_labels))
@@ -268,7 +268,7 @@ def test_a_reading_that_diverges_is_left_out(samples):
     divergences = {}
     for reading in ("double", "softmax"):
         alone = ConLE(reading=reading, **settings).fit(*samples)
-        divergences[reading] = alone.curves_["kl_to_label_posterior"][1].min()
+        divergences[reading] = alone.curves_["kl_to_featureless"][1].min()
         if reading == adaptive.kept_reading_:
             np.testing.assert_array_equal(adaptive.transform(*samples), alone.transform(*samples))
     assert adaptive.kept_reading_ == min(divergences, key=divergences.get)

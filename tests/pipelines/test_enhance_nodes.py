@@ -400,7 +400,7 @@ def comparison_of(lead, all_rows=60, kl_error=0.0):
     """A comparison with a chosen candidate, one that failed, and the rivals."""
     rows = [
         {"candidate": "lp", "log_likelihood": -1.25, "lead": lead, "lead_error": 0.1}
-        | {"kl_to_label_posterior": 0.125, "kl_error": kl_error},
+        | {"kl_to_featureless": 0.125, "kl_error": kl_error},
         {"candidate": "posterior_pca threshold_model=false", "note": "not these labels"},
         {"candidate": "normalised labels", "log_likelihood": -1.5},
         {"candidate": "logistic regression", "average_precision": 0.75},
@@ -411,7 +411,7 @@ def comparison_of(lead, all_rows=60, kl_error=0.0):
 
 def test_the_page_says_what_was_chosen_and_why():
     page, _ = render_checks(D, L, 0.5, comparison_of(0.25, all_rows=900))
-    assert "lp is chosen: its KL to the label posterior is the smallest." in page
+    assert "lp is chosen: its KL to the featureless posterior is the smallest." in page
     assert "lp is the best of them: its lead over the normalised labels is +0.2500 ± 0.1" in page
     assert "The candidates were compared on 60 rows, a random sample of 900." in page
     assert '<td class="best">-1.2500</td>' in page

@@ -240,7 +240,7 @@ def test_other_numbers_of_labels_are_drawn_as_bars(samples):
 
 # The agreement is largest in the last check, where the divergence is largest too.
 @pytest.mark.parametrize(
-    ("checked", "kept"), [("agreement", 20), ("kl_to_label_posterior", 10), (None, None)]
+    ("checked", "kept"), [("agreement", 20), ("kl_to_featureless", 10), (None, None)]
 )
 def test_training_curves(checked, kept):
     steps = np.arange(1, 21)

@@ -5,12 +5,14 @@ makes of it: trained on recovered distributions, it predicts those of rows that 
 enhancer has seen. `compare` judges these predictions by the logical labels of the rows, and chooses
 by one rule:
 
-    The predictions of a row are compared with its label posterior, the expected distribution given
-    its logical labels alone (`conle.methods.references`). If the true distributions were drawn as
-    it assumes, the mean KL divergence of the predictions from it is, up to a constant, that of the
-    predictions from the true distributions. Candidates whose mean exceeds the smallest by no more
-    than the standard error of the difference are equal, and the one whose recovered distributions
-    have the highest entropy is chosen; if two have the same, the first of them.
+    The predictions of a row are compared with the featureless posterior, its expected distribution
+    given its logical labels alone: that of the posterior decoder without features or, if no
+    distribution gives some rows of labels, the label posterior (`conle.methods`). If the true
+    distributions were drawn as it assumes, the mean KL divergence of the predictions from it is, up
+    to a constant, that of the predictions from the true distributions. Candidates whose mean
+    exceeds the smallest by no more than the standard error of the difference are equal, and the one
+    whose recovered distributions have the highest entropy is chosen; if two have the same, the
+    first of them.
 
 Another question is whether label enhancement helps to predict labels: whether, after training on
 the distributions of a candidate, the log likelihood of held-out relevant labels is higher than
@@ -53,6 +55,7 @@ from conle.methods.contract import (
     Split,
     check_inputs,
 )
+from conle.methods.posterior.variants import PosteriorFeatureless
 from conle.methods.references import LabelPosterior
 
 logger = logging.getLogger(__name__)
@@ -65,7 +68,7 @@ PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 DECIMALS = 6
 # The measures of a comparison; `compare` says what they are.
 MEASURES = (
-    "kl_to_label_posterior",
+    "kl_to_featureless",
     "log_likelihood",
     "lead",
     "average_precision",
@@ -76,7 +79,7 @@ MEASURES = (
     "entropy",
     "seconds",
 )
-ERRORS = {"kl_to_label_posterior": "kl_error", "lead": "lead_error"}
+ERRORS = {"kl_to_featureless": "kl_error", "lead": "lead_error"}
 COLUMNS = ("candidate", *MEASURES, *ERRORS.values(), "rows", "all_rows", "chosen", "note")
 
 Degrees = Float[np.ndarray, "samples labels"]
@@ -101,7 +104,7 @@ def compare(
 
     Each candidate recovers the training rows of every fold. The learner `SABFGS` is trained on them
     and predicts the held-out rows. Its penalty is the one of `PENALTIES` with which it predicts the
-    label posterior best after training on the label posterior of the training rows. Two rivals need
+    featureless posterior best after training on that of the training rows. Two rivals need
     no label enhancement: the same learner trained on the normalised labels, and a one-vs-rest
     logistic regression.
 
@@ -114,12 +117,12 @@ def compare(
         rows: a larger table is compared on a random sample of so many rows, and transductive
             enhancers are left out; None takes all rows.
         on_progress: called as the work advances.
-        threshold: T of the binarisation that the label posterior assumes.
+        threshold: T of the binarisation that the featureless posterior assumes.
 
     Returns:
-        One row for each candidate and each rival. Of held-out rows: kl_to_label_posterior (mean KL
-        divergence of the predictions from the label posterior) with kl_error, the standard error
-        of its difference from the smallest; log_likelihood (mean log degree of the relevant labels
+        One row for each candidate and each rival. Of held-out rows: kl_to_featureless (mean KL
+        divergence of the predictions from the featureless posterior) with kl_error, the standard
+        error of its difference from the smallest; log_likelihood (mean log degree of the relevant labels
         of a row, mean over the rows), its lead over the normalised labels with lead_error;
         average_precision, ranking_loss, coverage and one_error. Of recovered rows: order (share of
         the pairs of a relevant and an irrelevant label in the right order), entropy (mean; 1 is
@@ -143,7 +146,7 @@ def compare(
         )
     splits = list(KFold(folds, shuffle=True, random_state=seed).split(X))
     shares = L / np.maximum(L.sum(axis=1, keepdims=True), 1)
-    expected, teachers = _label_posterior(L, splits, threshold)
+    expected, teachers = _featureless_posterior(L, splits, threshold)
     l2 = min(
         PENALTIES,
         key=lambda own: kl_divergence(expected, _predicted(X, teachers, splits, own)).mean(),
@@ -153,7 +156,7 @@ def compare(
     rivals = [
         {
             "candidate": NORMALISED_LABELS,
-            "kl_to_label_posterior": kl_divergence(expected, predicted).mean(),
+            "kl_to_featureless": kl_divergence(expected, predicted).mean(),
             "log_likelihood": np.nanmean(baseline),
         }
         | _ranking(predicted, L),
@@ -179,7 +182,7 @@ def compare(
         raise NotApplicableError(f"no method can be compared here: {'; '.join(reasons)}")
     smallest = min(divergences.values(), key=np.mean)
     for number, own in divergences.items():
-        results[number]["kl_to_label_posterior"] = own.mean()
+        results[number]["kl_to_featureless"] = own.mean()
         results[number]["kl_error"] = _standard_error(own - smallest, folds)
     table = pd.DataFrame([*results, *rivals], columns=COLUMNS)
     table["rows"], table["all_rows"] = len(X), all_rows
@@ -191,7 +194,7 @@ def compare(
 def _choice(table: pd.DataFrame) -> int:
     """The row of the chosen candidate; see the rule at the top of this module."""
     compared = table.dropna(subset="kl_error")
-    excess = compared["kl_to_label_posterior"] - compared["kl_to_label_posterior"].min()
+    excess = compared["kl_to_featureless"] - compared["kl_to_featureless"].min()
     equal = compared[excess.round(DECIMALS) <= compared["kl_error"].round(DECIMALS)]
     return equal["entropy"].round(DECIMALS).idxmax()
 
@@ -289,14 +292,27 @@ def _standard_error(differences: PerSample, folds: int) -> float:
     return float(correction * differences.std(ddof=1) / np.sqrt(len(differences)))
 
 
-def _label_posterior(
+def _featureless_posterior(
     L: LogicalLabels, splits: Sequence[Split], threshold: float
 ) -> tuple[Degrees, list[OfTraining]]:
     """The expected distributions given logical labels alone: of held-out rows, of training rows."""
+    posterior = PosteriorFeatureless(threshold=threshold)
+    with warnings.catch_warnings():
+        # The candidate of the same name warns of these labels.
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            return _expected(posterior, L, splits)
+        except NotApplicableError:
+            return _expected(LabelPosterior(threshold=threshold), L, splits)
+
+
+def _expected(
+    posterior: LabelEnhancer, L: LogicalLabels, splits: Sequence[Split]
+) -> tuple[Degrees, list[OfTraining]]:
     held_out, of_training = np.empty(L.shape), []
     for training, test in splits:
-        # It takes features, as every method does, and does not look at them.
-        posterior = LabelPosterior(threshold=threshold).fit(L[training], L[training])
+        # They take features, as every method does, and do not look at them.
+        posterior.fit(L[training], L[training])
         held_out[test] = posterior.transform(L[test], L[test])
         of_training.append(posterior.transform(L[training], L[training]))
     return held_out, of_training

@@ -55,7 +55,7 @@ from conle.methods.training.stopping import BestWeights, LabelPosteriorDivergenc
 
 # The readings, the flattest first.
 READINGS = ("double", "softmax", "raw")
-DIVERGENCE = "kl_to_label_posterior"
+DIVERGENCE = "kl_to_featureless"
 
 
 class ConLENetworks(nn.Module):

@@ -45,7 +45,7 @@ PICTURES = (".recovery_picture", ".training_curves")
 # Headings where the terminal is narrow.
 SHORT = {
     "KL reversed": "KL r.",
-    "KL to the label posterior": "KL",
+    "KL to the featureless posterior": "KL",
     "Chebyshev": "Cheb.",
     "Canberra": "Canb.",
     "Cosine": "Cos.",

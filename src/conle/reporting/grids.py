@@ -316,10 +316,10 @@ def choice_sentences(comparison: pd.DataFrame) -> list[str]:
     teacher = comparison.loc[comparison["lead"].idxmax()]
     lead = f"{teacher['lead']:+.4f} ± {teacher['lead_error']:.4f}"
     why = (
-        "its KL to the label posterior is the smallest"
+        "its KL to the featureless posterior is the smallest"
         if chosen["kl_error"] == 0
-        else "of the candidates with the smallest KL to the label posterior, within its standard "
-        "error, it is nearest to uniform"
+        else "of the candidates with the smallest KL to the featureless posterior, within its "
+        "standard error, it is nearest to uniform"
     )
     method = chosen["candidate"].split()[0]
     features = (

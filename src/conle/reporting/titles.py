@@ -14,7 +14,7 @@ LABEL_NAMES = Path(__file__).parents[1] / "published" / "label_names.csv"
 COLUMNS = {
     "bulk_ess_median": "bulk ESS, median",
     "f_statistic": "F",
-    "kl_to_label_posterior": "KL to the label posterior",
+    "kl_to_featureless": "KL to the featureless posterior",
     "lambda1": "λ1",
     "lambda2": "λ2",
     "loss": "objective",

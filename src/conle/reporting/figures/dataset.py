@@ -17,7 +17,7 @@ PICTURES_IN_A_ROW = 6
 # What ConLE checks to choose weights: its axis, and whether a fold keeps its maximum or minimum.
 CHECKED = {
     "agreement": ("share of rows", "idxmax"),
-    "kl_to_label_posterior": ("KL", "idxmin"),
+    "kl_to_featureless": ("KL", "idxmin"),
 }
 
 

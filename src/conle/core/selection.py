@@ -122,8 +122,8 @@ def compare(
     Returns:
         One row for each candidate and each rival. Of held-out rows: kl_to_featureless (mean KL
         divergence of the predictions from the featureless posterior) with kl_error, the standard
-        error of its difference from the smallest; log_likelihood (mean log degree of the relevant labels
-        of a row, mean over the rows), its lead over the normalised labels with lead_error;
+        error of its difference from the smallest; log_likelihood (mean log degree of the relevant
+        labels of a row, mean over the rows), its lead over the normalised labels with lead_error;
         average_precision, ranking_loss, coverage and one_error. Of recovered rows: order (share of
         the pairs of a relevant and an irrelevant label in the right order), entropy (mean; 1 is
         uniform) and seconds. rows counts the compared rows, all_rows those of the table. chosen

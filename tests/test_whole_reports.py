@@ -37,7 +37,7 @@ def test_an_empty_catalog(toy):
         "conle_adaptive, conle_posterior, posterior_pca" in report.stderr
     )
     page = toy.newest("08_reporting/report/report.html").read_text(encoding="utf-8")
-    assert "22 methods of a dataset are missing" in page
+    assert "21 methods of a dataset are missing" in page
     table = toy.report_table("table3").read_text(encoding="utf-8")
     assert table.count("\n") == 1
 

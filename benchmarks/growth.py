@@ -19,7 +19,7 @@ import pandas as pd
 
 from conle.core.artificial import make_artificial
 from conle.core.binarisation import binarise
-from conle.pipelines.recovery.cost import measured_cost
+from conle.cost import measured_cost
 
 SIZES = {
     "samples": [(n, 50, 6) for n in (1000, 3000, 10_000, 30_000, 100_000)],

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import papermill
 import pytest
 from kedro.utils import load_obj
 
 from conle import cli
-from conle.methods.registry import METHODS
+from conle.methods.registry import METHODS, TITLES
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
@@ -55,6 +56,28 @@ def test_a_dataset_is_found_where_the_example_saves_it(project, monkeypatch):
     (name,) = re.findall(r"kedro run --datasets (\w+)", page)
     run = project.kedro("run", "--pipelines=ingestion", "--datasets", name)
     assert run.returncode == 0, run.stderr
+
+
+def test_the_whole_table_is_that_of_its_csv():
+    """The table has the mean KL of every method (rows) on every dataset (columns)."""
+    results = pd.read_csv(ROOT / "docs" / "results.csv")
+    kl = results[results["measure"] == "kl_divergence"]
+    expected = kl.pivot(index="method", columns="dataset", values="mean")
+    text = text_of("docs/results.md").partition("## The whole table")[2]
+    header, _, *rows = re.search(r"((?:\|.*\n)+)", text)[1].splitlines()
+    cells = [[cell.strip(" *") for cell in row.strip("|").split("|")] for row in (header, *rows)]
+    datasets = [name if name in expected else f"Yeast_{name}" for name in cells[0][1:]]
+    methods = {
+        title.removesuffix(" (knows true distributions)"): name for name, title in TITLES.items()
+    }
+    assert {methods[row[0]] for row in cells[1:]} == set(expected.index)
+    assert set(datasets) == set(expected)
+    for title, *values in cells[1:]:
+        for dataset, value in zip(datasets, values, strict=True):
+            decimals = len(value.partition(".")[2])
+            shown = expected.loc[methods[title], dataset]
+            # Means of the CSV are rounded to six decimals.
+            assert float(value) == pytest.approx(shown, abs=0.51 * 10**-decimals)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -263,7 +263,7 @@ class PosteriorDecoder(InductiveEnhancer):
         return torch.stack([drawn.mT for drawn in draws], dim=1).cpu().numpy()
 
     def with_label_posterior(
-        self, chains: Float[np.ndarray, "chains draws samples labels"], logical_labels: Recovered
+        self, chains: Float[np.ndarray, "chains sweeps samples labels"], logical_labels: Recovered
     ) -> Float[np.ndarray, "draws samples labels"]:
         """Put the draws of all chains together, and add the share of the label posterior.
 

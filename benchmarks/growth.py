@@ -3,7 +3,7 @@
     python benchmarks/growth.py [--most 100000]
 
 Made-up samples: n from 1,000 up with 50 features and 6 labels; then features, then labels, with
-5,000 samples. ConLE is trained for five epochs, the decoder (on principal components) runs its 200
+5,000 samples. ConLE is trained for five epochs, the decoder (on principal components) runs its 120
 sweeps with four chains; both recover all samples. Every size has a process of its own. "growth" is
 the exponent of the seconds between two sizes, 1 where they grow linearly. Prints a table and writes
 benchmarks/growth.csv.
@@ -38,7 +38,7 @@ def made_up(samples, features, labels):
 
 def measure(method, size):
     from conle.methods.conle import ConLE
-    from conle.methods.posterior.decoder import PosteriorPCA
+    from conle.methods.posterior.variants import PosteriorPCA
 
     enhancers = {
         "conle": ConLE(stopping="fixed", epochs=5, steps=10**6, device="cpu"),

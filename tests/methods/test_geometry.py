@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from conle.methods import geometry
 from conle.methods.contract import NotApplicableError
 from conle.methods.geometry import (
     as_distributions,
@@ -66,8 +65,8 @@ def test_distances_beyond_memory_are_refused_before_they_are_computed(name, monk
     features = np.random.default_rng(list(name.encode())).normal(size=(100, 2))
     labels = np.eye(4)[np.arange(100) % 4]
     free = SimpleNamespace(available=159_999)
-    monkeypatch.setattr(geometry.psutil, "virtual_memory", lambda: free)
-    message = "distances between all 100 samples, .* take 0.00016 GB, and 0.00016 GB of memory are"
+    monkeypatch.setattr("psutil.virtual_memory", lambda: free)
+    message = "100 x 100 samples does not fit .* it takes 0.00016 GB, and 0.00016 GB are free"
     with pytest.raises(NotApplicableError, match=message):
         make_enhancer(name).fit_transform(features, labels)
     free.available = 160_000

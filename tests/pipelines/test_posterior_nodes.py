@@ -71,6 +71,11 @@ def test_recoveries_are_averaged_by_weight():
     ]
     outputs = [part for own in zip(tables, costs, strict=True) for part in own]
     weights = dict(zip(POSTERIORS, (0.5, 0.25, 0.25), strict=True))
+    # A decoder may recover nothing after it has drawn held-out samples.
+    failed = [*outputs[:4], tables[2][:0], {"failure": "the training diverged"}]
+    rows, failure = average_recovered({"weights": weights}, *failed)
+    assert rows.empty
+    assert failure == {"failure": "nothing was stacked: the training diverged"}
     mean, cost = average_recovered({"weights": weights}, *outputs)
     assert mean[["a", "b"]].to_numpy().tolist() == [pytest.approx([0.4, 0.6])]
     assert mean["sample"].tolist() == [3]

@@ -1,15 +1,13 @@
-"""The memory that a matrix takes, known before it is taken."""
+"""Refuses tables that the free memory cannot hold."""
 
-import math
 from collections.abc import Sequence
 
-import psutil
-
+from conle.core.memory import beyond_memory
 from conle.errors import DataError
 
 
 def refuse_beyond_memory(what: str, shape: Sequence[int], copies: int = 1) -> None:
-    """Refuse a dense matrix of eight bytes per number that the free memory cannot hold.
+    """Refuse a dense matrix that the free memory cannot hold.
 
     Args:
         what: begins the message.
@@ -19,9 +17,8 @@ def refuse_beyond_memory(what: str, shape: Sequence[int], copies: int = 1) -> No
     Raises:
         DataError: names the shape, the memory it takes and the memory that is free.
     """
-    needed, free = 8 * copies * math.prod(shape), psutil.virtual_memory().available
-    if needed > free:
+    too_much = beyond_memory(shape, copies)
+    if too_much is not None:
         raise DataError(
-            f"{what}, {' x '.join(map(str, shape))}, does not fit into memory: it takes "
-            f"{needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
+            f"{what}, {' x '.join(map(str, shape))}, does not fit into memory: {too_much}"
         )

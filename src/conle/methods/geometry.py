@@ -12,10 +12,10 @@ from functools import wraps
 from typing import TypeVar
 
 import numpy as np
-import psutil
 from jaxtyping import Float
 from sklearn.metrics.pairwise import euclidean_distances
 
+from conle.core.memory import beyond_memory
 from conle.methods.contract import Features, NotApplicableError, Recovered
 
 Result = TypeVar("Result")
@@ -84,7 +84,13 @@ def distances(features: Features) -> tuple[Float[np.ndarray, "samples samples"],
         NotApplicableError: they do not fit into the free memory.
     """
     samples = len(features)
-    _refuse_beyond_memory(samples)
+    too_much = beyond_memory((samples, samples), MATRICES)
+    if too_much is not None:
+        raise NotApplicableError(
+            f"the kernel of {samples} x {samples} samples does not fit into memory with their "
+            f"distances: {too_much}; take a method that needs no distances between all samples, or "
+            "fewer samples"
+        )
     # Inner products are many times as fast as differences. Around the median they lose few digits
     # to cancellation; a distance below this error belongs to equal samples.
     centred = features - np.median(features, axis=0)
@@ -93,17 +99,6 @@ def distances(features: Features) -> tuple[Float[np.ndarray, "samples samples"],
     square.setflags(write=False)
     mean = square.sum() / max(samples * (samples - 1), 1)
     return square, mean or 1.0
-
-
-def _refuse_beyond_memory(samples: int) -> None:
-    needed = MATRICES * 8 * samples**2
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise NotApplicableError(
-            f"the distances between all {samples} samples, and the kernel that is made of them, "
-            f"take {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB of memory are free: take a "
-            "method that needs no distances between all samples, or fewer samples"
-        )
 
 
 def gaussian(

@@ -200,12 +200,13 @@ def average_recovered(
     """The weighted mean of the decoders' recoveries, and their cost in all.
 
     Args:
-        stacking: the output of `stack_posteriors`; without weights, there are no rows.
+        stacking: the output of `stack_posteriors`; if it or a decoder failed, there are no rows.
         outputs: recovered and cost of each of `POSTERIORS`.
     """
     recovered, costs = outputs[::2], outputs[1::2]
-    if stacking["weights"] is None:
-        return recovered[0][:0], {"failure": f"nothing was stacked: {stacking['failure']}"}
+    failures = [own["failure"] for own in (stacking, *costs) if "failure" in own]
+    if failures:
+        return recovered[0][:0], {"failure": f"nothing was stacked: {failures[0]}"}
     labels = [name for name in recovered[0] if name not in RECOVERED_COLUMNS]
     rows = sum(
         stacking["weights"][method] * own[labels].to_numpy()

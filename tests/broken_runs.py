@@ -88,7 +88,9 @@ def finished_cells(project):
         if cell.endswith(".conle"):
             models = ("weights.safetensors", "curves.parquet")
             names += [f"06_models/{folder}/{name}" for name in models]
-        if all(list(data.glob(f"{name}/*/*.*")) for name in names):
+        # A file that is being written has another name beside its own.
+        written = [data.glob(f"{name}/*/{name.rpartition('/')[2]}") for name in names]
+        if all(map(list, written)):
             finished.add(cell)
     return finished
 

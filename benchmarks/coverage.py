@@ -49,7 +49,9 @@ def simulate(X, L, floor, seed):
     # A chain that started in the middle.
     chain = decoder.chains // 2
     u = columns @ present.weights[chain].numpy()
-    u += generator.standard_normal(L.shape) @ present.root[chain].numpy().T
+    u += np.linalg.solve(
+        present.inverse_root[chain].numpy().T, generator.standard_normal(L.T.shape)
+    ).T
     w = floor + np.exp(u)
     D = w / w.sum(axis=1, keepdims=True)
     return D, binarise(D).astype(float)

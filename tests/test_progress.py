@@ -2,10 +2,12 @@ import threading
 import warnings
 from contextlib import suppress
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 from cells_for_tests import cell_of
+from nbclient import NotebookClient
 from rich.console import Console
 from short_training import SHORT
 
@@ -76,6 +78,30 @@ def test_a_notebook_without_ipywidgets_shows_nothing(samples, capsys, monkeypatc
         with progress_bar("a fit"):
             ConLE(steps=20, stopping="fixed", device="cpu").fit(*samples)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_notebook_with_ipywidgets_shows_the_bar():
+    """A kernel runs the cell, and its widget has the bar."""
+    source = """
+from conle import ConLE, progress
+
+class OnStart(progress.Timer):
+    def start(self):
+        self.function()
+    def join(self):
+        pass
+
+progress.Timer = OnStart
+with progress.progress_bar("a fit"):
+    ConLE(steps=20, stopping="fixed", device="cpu").fit([[0.3], [0.1]], [[1, 0], [0, 1]])
+"""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    models = notebook.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
+    outputs = [own["state"]["outputs"] for own in models.values() if "outputs" in own["state"]]
+    (shown,) = [output["data"]["text/plain"] for widget in outputs for output in widget]
+    assert shown.startswith("a fit")
+    assert "━" in shown
 
 
 def test_no_bar_of_short_work(samples, capsys, monkeypatch):

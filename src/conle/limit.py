@@ -10,7 +10,7 @@ recoveries, which is nearer than either on SJAFFE and SBU-3DFE:
   the recovery of the decoder.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -56,7 +56,7 @@ class InformedPosterior(PosteriorPCA):
         start_variances: Sequence[float],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None],
-    ) -> list[Coefficients]:
+    ) -> Iterator[Coefficients]:
         own = [spawned(seed, 2) for seed in inference.seeds_of_chains(seeds)]
         logs = [
             log_weights(self.label_distributions[rows], np.random.default_rng(seed))
@@ -71,12 +71,11 @@ class InformedPosterior(PosteriorPCA):
             inference.sweeps,
         )
         variances = u.new_tensor(inference.for_each_chain(start_variances))
-        kept = [updates.draw(0, u, updates.start(u, variances))]
-        on_sweep()
-        for sweep in range(1, inference.sweeps):
-            kept.append(updates.draw(sweep, u, kept[-1]))
+        present = updates.start(u, variances)
+        for sweep in range(inference.sweeps):
+            present = updates.draw(sweep, u, present)
             on_sweep()
-        return kept
+            yield present
 
 
 def log_weights(distributions: Distributions, generator: np.random.Generator) -> Distributions:

@@ -309,13 +309,13 @@ def _featureless_posterior(
 def _expected(
     posterior: LabelEnhancer, L: LogicalLabels, splits: Sequence[Split]
 ) -> tuple[Degrees, list[OfTraining]]:
-    held_out, of_training = np.empty(L.shape), []
-    for training, test in splits:
-        # They take features, as every method does, and do not look at them.
-        posterior.fit(L[training], L[training])
-        held_out[test] = posterior.transform(L[test], L[test])
-        of_training.append(posterior.transform(L[training], L[training]))
-    return held_out, of_training
+    # They take features, as every method does, and do not look at them.
+    all_rows = [(training, np.arange(len(L))) for training, _ in splits]
+    recovered = posterior.recover_folds(L, L, all_rows).recovered
+    held_out = np.empty(L.shape)
+    for (_, test), own in zip(splits, recovered, strict=True):
+        held_out[test] = own[test]
+    return held_out, [own[training] for (training, _), own in zip(splits, recovered, strict=True)]
 
 
 def _predicted(

@@ -105,7 +105,7 @@ def test_chains_are_independent_and_start_apart(simulated):
     for one in range(4):
         for other in range(one):
             assert np.abs(means[one] - means[other]).mean() > 1e-3
-            assert not torch.equal(last.root[one], last.root[other])
+            assert not torch.equal(last.inverse_root[one], last.inverse_root[other])
 
 
 def test_a_chain_sees_no_more_rows_than_chain_rows(simulated, monkeypatch):
@@ -128,12 +128,8 @@ def test_an_overall_deviation_that_climbs_is_announced():
     inference = PosteriorFeatureless(sweeps=12, burn_in=2, chains=2)._inference()
     rise = np.exp(0.11)
 
-    def sweep(number):
-        deviations = [rise, rise, rise, 1.0] if number >= 7 else [1.0] * 4
-        root = torch.tensor(deviations)[:, None, None] * torch.eye(3)
-        return Coefficients(torch.zeros(4, 1, 3), root, torch.inverse(root), torch.ones(4))
-
-    climbing = inference.is_climbing([sweep(number) for number in range(12)])
+    level, risen = torch.ones(4), torch.tensor([rise, rise, rise, 1.0]) ** 2
+    climbing = inference.is_climbing([level] * 7 + [risen] * 5)
     assert climbing.tolist() == [True, False]
     # Half of the folds are not most of them.
     with warnings.catch_warnings():
@@ -203,8 +199,8 @@ def test_probabilities_of_labels_against_their_closed_form():
     with pytest.warns(UserWarning, match="the prior"):
         decoder.set_params(chains=1).fit(features, logical_labels)
     mean, root = np.array([[0.6, 0.1]]), np.array([[0.8, 0.0], [0.3, 0.5]])
-    tensors = [torch.from_numpy(array)[None] for array in (mean, root, np.linalg.inv(root).T)]
-    decoder.coefficients_ = [Coefficients(*tensors, torch.ones(1))] * 30
+    tensors = [torch.from_numpy(array)[None] for array in (mean, np.linalg.inv(root).T)]
+    decoder.coefficients_ = [Coefficients(*tensors, torch.ones(1), torch.ones(1))] * 30
     difference = root @ root.T
     deviation = np.sqrt(difference[0, 0] + difference[1, 1] - 2 * difference[0, 1])
     expected = np.log(norm.cdf(0.5 / deviation))

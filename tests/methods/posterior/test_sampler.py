@@ -21,14 +21,19 @@ CPU = torch.device("cpu")
 
 
 def coefficients_of(weights, covariance):
-    root = np.linalg.cholesky(covariance)
+    inverse_root = np.linalg.inv(np.linalg.cholesky(covariance)).T
+    variance = np.trace(covariance) / len(covariance)
     return Coefficients(
         *(
             torch.from_numpy(np.asarray(value, dtype=np.float64))[None]
-            for value in (weights, root, np.linalg.inv(root).T)
-        ),
-        torch.ones(1, dtype=torch.float64),
+            for value in (weights, inverse_root, variance, 1.0)
+        )
     )
+
+
+def root_of(coefficients):
+    """G of Sigma = G G'."""
+    return torch.linalg.inv(coefficients.inverse_root).mT
 
 
 def degrees_of(logical_labels, threshold, floor=0.0, copies=1):
@@ -119,10 +124,11 @@ def test_every_draw_binarises_to_its_labels(threshold):
     columns = torch.from_numpy(np.column_stack([np.ones(80), features]))[None]
     training = degrees_of(rows, threshold)
     seeds = [np.random.SeedSequence(1)]
-    kept = fit_coefficients(training, columns, 1.0, torch.full((1,), 0.1), seeds, 60, lambda: None)
+    variances = torch.full((1,), 0.1)
+    fitted = fit_coefficients(training, columns, 1.0, variances, seeds, 60, lambda: None)
     degrees = degrees_of(rows, threshold)
     number = 0
-    for drawn in sample_distributions(degrees, columns, kept, seeds, 0, lambda: None):
+    for drawn in sample_distributions(degrees, columns, fitted, seeds, 60, 0, lambda: None):
         for distributions in (drawn[0].T.numpy(), training.distributions()[0].T.numpy()):
             relevant = np.where(rows == 1, distributions, np.inf).min(axis=1)
             irrelevant = np.where(rows == 1, 0, distributions).max(axis=1)
@@ -155,12 +161,13 @@ def prior_draws(generators, labels, columns, scale_prior):
         root *= deviation / np.sqrt((root**2).sum() / labels)
         ridge = np.r_[0.01, np.full(columns - 1, precision)]
         noise = generator.standard_normal((columns, labels)) / np.sqrt(ridge)[:, None]
-        drawn.append((noise @ root.T, root, np.linalg.inv(root).T, precision))
+        drawn.append((noise @ root.T, np.linalg.inv(root).T, deviation**2, precision))
     return Coefficients(*(torch.from_numpy(np.stack(part)) for part in zip(*drawn, strict=True)))
 
 
 def statistics_of(coefficients):
-    covariance = coefficients.root @ coefficients.root.mT
+    root = root_of(coefficients)
+    covariance = root @ root.mT
     weights = coefficients.weights
     return {
         "lambda": coefficients.precision,
@@ -191,7 +198,7 @@ def test_geweke_joint_test():
     moved = torch.zeros(CHAINS)
     for cycle in range(cycles):
         errors = torch.from_numpy(noise.standard_normal((CHAINS, samples, labels)))
-        u = (columns @ present.weights + errors @ present.root.mT).mT.contiguous()
+        u = (columns @ present.weights + errors @ root_of(present).mT).mT.contiguous()
         d = u.softmax(dim=1).mT.reshape(-1, labels).numpy()
         rows = binarise(d, threshold).reshape(CHAINS, samples, labels)
         relevant = torch.from_numpy(rows == 1).mT.contiguous()
@@ -226,7 +233,7 @@ def test_folds_do_not_depend_on_what_they_are_batched_with():
         start = start_ratios(rows[folds].reshape(-1, 4).astype(float), 0.5)
         start = torch.from_numpy(start.reshape(len(folds), 30, 4)).mT.contiguous()
         own = [np.random.SeedSequence(0).spawn(3)[fold] for fold in folds]
-        return fit_coefficients(
+        *_, last = fit_coefficients(
             LatentDegrees(relevant, start, 0.0, 0.5),
             columns[folds],
             1.0,
@@ -234,7 +241,8 @@ def test_folds_do_not_depend_on_what_they_are_batched_with():
             own,
             20,
             lambda: None,
-        )[-1].weights
+        )
+        return last.weights
 
     together = fitted([0, 1, 2])
     for fold in range(3):

@@ -18,10 +18,17 @@ def tensors(*arrays):
     return [torch.from_numpy(np.asarray(array)) for array in arrays]
 
 
+def masks(logical_labels):
+    """inf where a label is irrelevant and where it is relevant."""
+    return tensors(
+        np.where(logical_labels == 1, 0.0, np.inf), np.where(logical_labels == 1, np.inf, 0.0)
+    )
+
+
 def feasible(weights, logical_labels, threshold):
     """A fold of samples, labels first."""
     w, relevant = tensors(weights.T[None], logical_labels.T[None] == 1)
-    return is_feasible(w, relevant, threshold)[0].numpy()
+    return is_feasible(w, relevant.double(), threshold)[0].numpy()
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
@@ -46,11 +53,11 @@ def test_bounds_of_a_weight_are_where_it_stays_feasible(labels, threshold):
     for label in range(labels):
         others = np.delete(weights, label, axis=1)
         relevant = np.delete(logical_labels, label, axis=1) == 1
+        odds = (1 - threshold) / threshold
         low, high = weight_bounds(
+            *masks(logical_labels[:, label]),
             *tensors(
-                logical_labels[:, label] == 1,
-                (others * relevant).sum(1),
-                (others * ~relevant).sum(1),
+                odds * (others * relevant).sum(1) - (others * ~relevant).sum(1),
                 np.where(relevant, others, np.inf).min(1),
                 np.where(relevant, -np.inf, others).max(1),
             ),
@@ -70,7 +77,7 @@ def test_bounds_of_a_weight_are_where_it_stays_feasible(labels, threshold):
 
 
 def test_bounds_where_labels_only_order_the_degrees():
-    low, high = ordering_bounds(*tensors([True, False], [2.0, 2.0], [0.5, 0.5]))
+    low, high = ordering_bounds(*masks(np.array([1, 0])), *tensors([2.0, 2.0], [0.5, 0.5]))
     assert low.tolist() == [0.5, -np.inf]
     assert high.tolist() == [np.inf, 2.0]
 

@@ -13,6 +13,7 @@ principal components, or ConLE's Z.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
@@ -47,6 +48,8 @@ from conle.methods.posterior.inference import (
     Inference,
     Represented,
     chunks_of_folds,
+    parts_of_progress,
+    recorded,
 )
 from conle.methods.posterior.label_checks import (
     check_labels,
@@ -69,14 +72,12 @@ from conle.methods.training.scheduling import (
     threads_for,
 )
 
-# Samples times chains times labels of one fit that are recovered at once, which take some 120 MB.
-CHUNK_DEGREES = 1_500_000
+# Samples times chains times labels of one fit that are recovered at once, which take some 60 MB.
+CHUNK_DEGREES = 500_000
 # Variance of the log weights at the start where no threshold says more.
 START_VARIANCE = 0.1
 # To draw one log weight takes as long as so many multiply-adds.
 DRAW = 3000
-# Parts of the progress in all, and parts for learning the representations.
-PROGRESS_PARTS, LEARNING_PARTS = 1000, 300
 
 
 class PosteriorDecoder(InductiveEnhancer):
@@ -160,22 +161,11 @@ class PosteriorDecoder(InductiveEnhancer):
         features, logical_labels = check_inputs(features, logical_labels)
         self._check_labels(logical_labels)
         self._warn_of_unidentified_scale(logical_labels)
-        whole = len(splits) * 2 * self.sweeps
-
-        def learning(done: int, of: int, status: str) -> None:
-            if on_progress is not None:
-                on_progress(LEARNING_PARTS * done // of, PROGRESS_PARTS, status)
-
-        def count(done: int) -> None:
-            if on_progress is not None:
-                part = LEARNING_PARTS + (PROGRESS_PARTS - LEARNING_PARTS) * done // whole
-                on_progress(part, PROGRESS_PARTS, f"{done} of {whole} sweeps")
-
+        learning, count = parts_of_progress(on_progress, len(splits) * 2 * self.sweeps)
         counter = StepCounter(count)
         inference = self._inference()
         representations = self._learner()(features, logical_labels, splits, learning)
         seeds = [spawned(seed, 2) for seed in fold_seeds(self.seed, len(splits))]
-
         climbing = np.zeros(len(splits), dtype=bool)
 
         def recover(chunk: Rows) -> dict[int, RecoveredRows]:
@@ -184,12 +174,12 @@ class PosteriorDecoder(InductiveEnhancer):
             label_posteriors = [self._label_posterior(logical_labels[rows]) for rows in training]
 
             def represented(rows: Sequence[Rows]) -> list[np.ndarray]:
-                return [
-                    representations[fold](features[own])
-                    for fold, own in zip(chunk, rows, strict=True)
-                ]
+                own = zip(chunk, rows, strict=True)
+                return [representations[fold](features[rows]) for fold, rows in own]
 
-            with counter.attempt(len(chunk)) as count_sweep:
+            variances = []
+            threads = self._threads(max(sum(map(len, training)), sum(map(len, test))))
+            with counter.attempt(len(chunk)) as count_sweep, threads:
                 coefficients = self._fit_chunk(
                     inference,
                     represented(training),
@@ -202,23 +192,22 @@ class PosteriorDecoder(InductiveEnhancer):
                 draws = inference.draws(
                     represented(test),
                     [logical_labels[rows] for rows in test],
-                    coefficients,
+                    recorded(coefficients, variances),
                     [seeds[fold][1] for fold in chunk],
                     count_sweep,
                 )
                 means = inference.mean(draws)
-            climbing[chunk] = inference.is_climbing(coefficients)
+            climbing[chunk] = inference.is_climbing(variances)
+            own = zip(chunk.tolist(), means, label_posteriors, test, strict=True)
             return {
-                fold: self._recovered(mean, own, logical_labels[rows])
-                for fold, mean, own, rows in zip(
-                    chunk.tolist(), means, label_posteriors, test, strict=True
-                )
+                fold: self._recovered(mean, label_posterior, logical_labels[rows])
+                for fold, mean, label_posterior, rows in own
             }
 
         recovered: dict[int, RecoveredRows] = {}
-        chunks = list(chunks_of_folds(splits, inference, logical_labels.shape[1]))
-        for part in on_all_cores(recover, chunks, inference.device, counter.stop):
-            recovered |= part
+        for side_by_side in chunks_of_folds(splits, inference):
+            for part in on_all_cores(recover, side_by_side, inference.device, counter.stop):
+                recovered |= part
         warn_of_climbing_deviation(type(self).__name__, climbing)
         return FoldRecovery([recovered[fold] for fold in range(len(splits))])
 
@@ -346,7 +335,7 @@ class PosteriorDecoder(InductiveEnhancer):
         start_variances: Sequence[float],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None],
-    ) -> list[Coefficients]:
+    ) -> Iterator[Coefficients]:
         """Sample the coefficients of some folds given the logical labels of their training rows."""
         return inference.fit(
             representations,
@@ -366,16 +355,17 @@ class PosteriorDecoder(InductiveEnhancer):
         )
         label_posterior = self._label_posterior(logical_labels)
         inference = self._inference()
-        drawn = DRAW * self.chains * min(self.chain_rows, len(features))
-        with threads_for(drawn, inference.device):
-            self.coefficients_ = inference.fit(
+        with self._threads(min(self.chain_rows, len(features))):
+            fitted = inference.fit(
                 [representation(features)],
                 [logical_labels],
                 [self._start_variance(label_posterior)],
                 [self._seeds_of_a_fit()[0]],
             )
+            self.coefficients_ = list(fitted)
         self.representation_, self.label_posterior_ = representation, label_posterior
-        warn_of_climbing_deviation(type(self).__name__, inference.is_climbing(self.coefficients_))
+        variances = [present.variance for present in self.coefficients_]
+        warn_of_climbing_deviation(type(self).__name__, inference.is_climbing(variances))
 
     @default_settings()
     def _transform(self, features: Features, logical_labels: LogicalLabels) -> Recovered:
@@ -388,7 +378,7 @@ class PosteriorDecoder(InductiveEnhancer):
         first = self._seeds_of_a_fit()[1]
         seeds = [first, *spawned(first, len(starts) - 1)]
         means = []
-        with threads_for(DRAW * self.chains * min(at_once, len(features)), inference.device):
+        with self._threads(min(at_once, len(features))):
             for start, seed in zip(starts, seeds, strict=True):
                 rows = slice(start, start + at_once)
                 draws = self._draws(features[rows], logical_labels[rows], seed, on_sweep)
@@ -439,6 +429,10 @@ class PosteriorDecoder(InductiveEnhancer):
             self.chain_rows,
             resolve_device(self.device),
         )
+
+    def _threads(self, samples: int) -> AbstractContextManager[None]:
+        """The threads for sweeps over so many samples; see `threads_for`."""
+        return threads_for(DRAW * self.chains * samples, resolve_device(self.device))
 
     def _threshold(self) -> float | None:
         """T, or None where labels only order the degrees."""

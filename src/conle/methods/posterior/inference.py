@@ -1,6 +1,6 @@
 """Posterior inference for several folds, given representations of the features."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from conle.core.binarisation import binarise
-from conle.methods.contract import LogicalLabels, Rows, Split, progress
+from conle.methods.contract import LogicalLabels, ProgressCallback, Rows, Split, progress
 from conle.methods.posterior.label_checks import uniform_rows
 from conle.methods.posterior.sampler import (
     Coefficients,
@@ -36,10 +36,10 @@ CLIMB = 0.1
 # do not fit into a CPU's cache.
 CHUNK_SAMPLES_ON_CPU = 40_000
 CHUNK_SAMPLES_ON_GPU = 1_000_000
-# Numbers in all W and Sigma of the folds that are sampled at once, which take some 250 MB.
-CHUNK_COEFFICIENTS = 2**25
-# Fewer samples are not worth sharing between two cores.
-SHARED_SAMPLES = 20_000
+# Parts of the progress in all, and parts for learning the representations.
+PROGRESS_PARTS, LEARNING_PARTS = 1000, 300
+# Fewer samples are not worth sharing between two cores: threads then mostly wait for each other.
+SHARED_SAMPLES = 40_000
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Inference:
         start_variances: Sequence[float],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None] | None = None,
-    ) -> list[Coefficients]:
+    ) -> Iterator[Coefficients]:
         """Sample the coefficients given the training samples; one result per sweep.
 
         Args:
@@ -117,7 +117,7 @@ class Inference:
         self,
         representations: Sequence[Represented],
         logical_labels: Sequence[LogicalLabels],
-        coefficients: Sequence[Coefficients],
+        coefficients: Iterable[Coefficients],
         seeds: Sequence[np.random.SeedSequence],
         on_sweep: Callable[[], None] | None = None,
     ) -> Iterator[Draw]:
@@ -127,6 +127,7 @@ class Inference:
             with_intercept(self.for_each_chain(representations)).to(self.device),
             coefficients,
             self.seeds_of_chains(seeds),
+            self.sweeps,
             self.burn_in,
             on_sweep or self.sweep_counter(),
         )
@@ -161,25 +162,33 @@ class Inference:
         """
         columns = with_intercept([representation])[0].numpy()
         kept = coefficients[self.burn_in :]
-        samples, labels = len(columns), kept[0].root.shape[1]
+        samples, labels = len(columns), kept[0].weights.shape[2]
         relevant, counts = np.zeros((samples, labels)), np.zeros((samples, labels + 1))
         for draw in range(draws):
             present, chain = kept[draw // self.chains % len(kept)], draw % self.chains
-            weights, root = (part[chain].cpu().numpy() for part in (present.weights, present.root))
-            u = columns @ weights + generator.standard_normal((samples, labels)) @ root.T
+            weights, inverse_root = (
+                part[chain].cpu().numpy() for part in (present.weights, present.inverse_root)
+            )
+            noise = generator.standard_normal((labels, samples))
+            u = columns @ weights + np.linalg.solve(inverse_root.T, noise).T
             w = self.degree_floor + np.exp(u)
             drawn = binarise(w / w.sum(axis=1, keepdims=True), self.threshold)
             relevant += drawn
             counts[np.arange(samples), drawn.sum(axis=1)] += 1
         return relevant, counts
 
-    def is_climbing(self, coefficients: Sequence[Coefficients]) -> Bool[np.ndarray, " folds"]:
+    def is_climbing(
+        self, variances: Sequence[Float[Tensor, " folds_x_chains"]]
+    ) -> Bool[np.ndarray, " folds"]:
         """Whether the overall deviation still climbs in every chain of a fold.
 
         It climbs if the mean of log s is higher in the second half of the kept sweeps than in the
         first half, by more than 10 %.
+
+        Args:
+            variances: s^2 of every chain after every sweep.
         """
-        kept = torch.stack([sweep.variance for sweep in coefficients[self.burn_in :]])
+        kept = torch.stack(variances[self.burn_in :])
         first, second = (half.log().mean(dim=0) / 2 for half in kept.tensor_split(2))
         climbs = (second - first).reshape(-1, self.chains) > CLIMB
         return climbs.all(dim=1).cpu().numpy()
@@ -257,27 +266,57 @@ def with_intercept(
     return torch.from_numpy(np.concatenate([ones, stacked], axis=2))
 
 
-def chunks_of_folds(splits: Sequence[Split], inference: Inference, labels: int) -> Iterator[Rows]:
-    """Folds with equal numbers of training rows and of test rows, not too many at once.
+def parts_of_progress(
+    on_progress: ProgressCallback | None, sweeps: int
+) -> tuple[ProgressCallback, Callable[[int], None]]:
+    """What reports the learning of representations, and what reports the sweeps after it.
+
+    Args:
+        on_progress: follows both as one progress; None follows nothing.
+        sweeps: number of sweeps in all.
+    """
+
+    def learning(done: int, of: int, status: str) -> None:
+        if on_progress is not None:
+            on_progress(LEARNING_PARTS * done // of, PROGRESS_PARTS, status)
+
+    def count(done: int) -> None:
+        if on_progress is not None:
+            part = LEARNING_PARTS + (PROGRESS_PARTS - LEARNING_PARTS) * done // sweeps
+            on_progress(part, PROGRESS_PARTS, f"{done} of {sweeps} sweeps")
+
+    return learning, count
+
+
+def recorded(
+    coefficients: Iterable[Coefficients], variances: list[Tensor]
+) -> Iterator[Coefficients]:
+    """Pass on coefficients and keep their variances alone, which take little memory."""
+    for present in coefficients:
+        variances.append(present.variance)
+        yield present
+
+
+def chunks_of_folds(splits: Sequence[Split], inference: Inference) -> Iterator[list[Rows]]:
+    """Chunks of folds with equal numbers of training rows and of test rows.
 
     Args:
         splits: training rows and test rows of every fold.
         inference: samples the folds.
-        labels: number of labels c.
 
     Yields:
-        The numbers of the folds of each chunk.
+        Chunks to sample side by side, each the numbers of its folds.
     """
     on_cpu = inference.device.type == "cpu"
     most = CHUNK_SAMPLES_ON_CPU if on_cpu else CHUNK_SAMPLES_ON_GPU
-    sizes = np.array([(len(training), len(test)) for training, test in splits])
+    sizes = np.reshape([(len(training), len(test)) for training, test in splits], (-1, 2))
+    sampled = inference.chains * np.minimum(sizes, [inference.chain_rows, np.inf])
+    worth_sharing = on_cpu and sampled.sum() >= SHARED_SAMPLES
+    chunks = []
     for size in np.unique(sizes, axis=0):
         folds = np.flatnonzero((sizes == size).all(axis=1))
-        trained = inference.chains * min(size[0], inference.chain_rows)
-        coefficients = 2 * inference.sweeps * inference.chains * labels**2
-        at_once = min(
-            most // max(trained, inference.chains * size[1]), CHUNK_COEFFICIENTS // coefficients
-        )
-        worth_sharing = len(folds) > 1 and len(folds) * trained >= SHARED_SAMPLES
-        parts = max(-(-len(folds) // max(1, at_once)), 2 if worth_sharing else 1)
-        yield from np.array_split(folds, parts)
+        parts = -(-len(folds) // max(1, int(most // sampled[folds[0]].max())))
+        if worth_sharing and len(folds) == len(splits):
+            parts = max(parts, min(2, len(folds)))
+        chunks += np.array_split(folds, parts)
+    yield from [chunks] if worth_sharing else [[chunk] for chunk in chunks]

@@ -12,7 +12,7 @@ Every tensor has a leading fold axis. Each fold has random generators of its own
 do not depend on the other folds of the batch.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -46,20 +46,15 @@ class Coefficients:
 
     Attributes:
         weights: W, folds x (1 + features) x labels.
-        root: G of Sigma = G G', folds x labels x labels.
         inverse_root: H of Sigma^-1 = H H', folds x labels x labels.
+        variance: s^2 = tr(Sigma) / c, one per fold.
         precision: lambda, one per fold.
     """
 
     weights: Tensor
-    root: Tensor
     inverse_root: Tensor
+    variance: Tensor
     precision: Tensor
-
-    @property
-    def variance(self) -> Float[Tensor, " folds"]:
-        """s^2 = tr(Sigma) / c."""
-        return (self.root**2).sum(dim=(1, 2)) / self.root.shape[1]
 
     def conditional(self) -> tuple[Tensor, Tensor]:
         """The distribution of a label's u given the others.
@@ -113,21 +108,23 @@ class LatentDegrees:
         threshold: float | None,
         ordering_only: Bool[Tensor, "folds samples"] | None = None,
     ) -> None:
-        self.relevant = logical_labels
         # Added to or subtracted from a weight, these exclude it from an extreme without a branch.
         self._share = logical_labels.to(start.dtype)
         self._if_irrelevant = torch.zeros_like(start).masked_fill_(~logical_labels, torch.inf)
         self._if_relevant = torch.zeros_like(start).masked_fill_(logical_labels, torch.inf)
         self.floor, self.threshold, self.ordering_only = floor, threshold, ordering_only
+        # What a weight adds to the room of `weight_bounds`: its odds, or -1 if it is irrelevant.
+        odds = 0.0 if threshold is None else (1 - threshold) / threshold
+        self._room = self._share * (odds + 1) - 1
         self.w = start.clone()
         self.u = torch.log(start - floor)
 
     def sweep(self, means: Weights, coefficients: Coefficients, uniforms: Weights) -> None:
         """Draw u of each label in turn, given those of the others.
 
-        The limits of a weight depend on sums and extremes of the others. These are kept as running
-        values, over the labels before it, which are new, and over the labels after it, which are
-        old.
+        The limits of a weight depend on a sum and on extremes of the others. These are kept as
+        running values, over the labels before it, which are new, and over the labels after it,
+        which are old.
 
         Args:
             means: mu of every u.
@@ -138,10 +135,10 @@ class LatentDegrees:
         labels = self.u.shape[1]
         zero = torch.zeros_like(self.u[:, 0])
         infinity = zero + torch.inf
-        after = [(zero, zero, infinity, -infinity)]
+        after = [(zero, infinity, -infinity)]
         for label in range(labels - 1, 0, -1):
             after.append(self._with_label(label, *after[-1]))
-        before = (zero, zero, infinity, -infinity)
+        before = (zero, infinity, -infinity)
         residuals = self.u - means
         for label in range(labels):
             low, high = self._limits(label, before, after[labels - 1 - label])
@@ -156,39 +153,32 @@ class LatentDegrees:
             before = self._with_label(label, *before)
 
     def _with_label(
-        self, label: int, relevant_mass, irrelevant_mass, smallest_relevant, largest_irrelevant
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return masses and extremes that include one more label."""
+        self, label: int, room: Tensor, smallest_relevant: Tensor, largest_irrelevant: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the sum and the extremes of `weight_bounds` with one more label."""
         w = self.w[:, label]
-        own = w * self._share[:, label]
         return (
-            relevant_mass + own,
-            irrelevant_mass + (w - own),
+            torch.addcmul(room, w, self._room[:, label]),
             torch.minimum(smallest_relevant, w + self._if_irrelevant[:, label]),
             torch.maximum(largest_irrelevant, w - self._if_relevant[:, label]),
         )
 
     def _limits(self, label: int, before: tuple, after: tuple) -> tuple[Tensor, Tensor]:
         """Return the limits of u of a label."""
-        relevant = self.relevant[:, label]
-        smallest = torch.minimum(before[2], after[2])
-        largest = torch.maximum(before[3], after[3])
+        masks = self._if_irrelevant[:, label], self._if_relevant[:, label]
+        smallest = torch.minimum(before[1], after[1])
+        largest = torch.maximum(before[2], after[2])
         if self.threshold is None:
-            low, high = ordering_bounds(relevant, smallest, largest)
+            low, high = ordering_bounds(*masks, smallest, largest)
         else:
-            low, high = weight_bounds(
-                relevant,
-                before[0] + after[0],
-                before[1] + after[1],
-                smallest,
-                largest,
-                self.threshold,
-            )
+            room = before[0] + after[0]
+            low, high = weight_bounds(*masks, room, smallest, largest, self.threshold)
             if self.ordering_only is not None:
-                low_ordered, high_ordered = ordering_bounds(relevant, smallest, largest)
+                low_ordered, high_ordered = ordering_bounds(*masks, smallest, largest)
                 low = torch.where(self.ordering_only, low_ordered, low)
                 high = torch.where(self.ordering_only, high_ordered, high)
-        low, high = low - self.floor, high - self.floor
+        if self.floor:
+            low, high = low - self.floor, high - self.floor
         # The present value is feasible, and rounding must not exclude it.
         u = self.u[:, label]
         return (
@@ -214,7 +204,7 @@ class LatentDegrees:
                 ordering_only = self.ordering_only
                 feasible = is_feasible(
                     w,
-                    self.relevant[folds, :, part],
+                    self._share[folds, :, part],
                     self.threshold,
                     None if ordering_only is None else ordering_only[folds, part],
                 )
@@ -252,35 +242,39 @@ class CoefficientUpdates:
         _, samples, columns = representation.shape
         self._gram = representation.mT @ representation
         prior_degrees = DEGREES_PER_LABEL * labels
-        degrees = samples + prior_degrees
+        degrees = samples + prior_degrees - np.arange(labels)
         shape = PRECISION_PRIOR[0] + (columns - 1) * labels / 2
         scale_shape = (prior_degrees * labels + 1) / 2
-        drawn = [
-            (
-                generator.standard_normal((sweeps, columns, labels)),
-                np.tril(generator.standard_normal((sweeps, labels, labels)), -1)
-                + np.sqrt(generator.chisquare(degrees - np.arange(labels), (sweeps, labels)))[
-                    ..., None
-                ]
-                * np.eye(labels),
-                generator.standard_gamma(shape, sweeps),
-                generator.standard_gamma(scale_shape, sweeps),
-                generator.standard_normal((sweeps, len(SCALE_MOVES))),
-                np.log(1 - generator.random((sweeps, 1 + len(SCALE_MOVES)))),
+        # With many labels these matrices take most of the memory, so that only what is below the
+        # diagonal is kept.
+        self._below = np.tril_indices(labels, -1)
+        lower = np.empty((sweeps, len(generators), len(self._below[0])))
+        drawn = []
+        for fold, generator in enumerate(generators):
+            normals = generator.standard_normal((sweeps, columns, labels))
+            lower[:, fold] = generator.standard_normal((sweeps, labels, labels))[:, *self._below]
+            drawn.append(
+                (
+                    normals,
+                    np.sqrt(generator.chisquare(degrees, (sweeps, labels))),
+                    generator.standard_gamma(shape, sweeps),
+                    generator.standard_gamma(scale_shape, sweeps),
+                    generator.standard_normal((sweeps, len(SCALE_MOVES))),
+                    np.log(1 - generator.random((sweeps, 1 + len(SCALE_MOVES)))),
+                )
             )
-            for generator in generators
-        ]
         # The sweeps are the first axis.
         (
             self._normals,
-            self._bartlett,
+            self._diagonal,
             self._gammas,
             self._scale_gammas,
             self._moves,
             self._log_uniforms,
+            self._lower,
         ) = (
-            torch.from_numpy(np.stack(values, axis=1)).to(representation.device)
-            for values in zip(*drawn, strict=True)
+            torch.from_numpy(values).to(representation.device)
+            for values in (*(np.stack(part, axis=1) for part in zip(*drawn, strict=True)), lower)
         )
 
     def start(self, u: Weights, variances: Float[Tensor, " folds"]) -> Coefficients:
@@ -291,7 +285,7 @@ class CoefficientUpdates:
         factor, projected = self._normal_equations(u, self._ridge(precision))
         weights = torch.cholesky_solve(projected, factor)
         deviation = variances.sqrt()[:, None, None]
-        return Coefficients(weights, root * deviation, root / deviation, precision)
+        return Coefficients(weights, root / deviation, variances, precision)
 
     def _ridge(self, precision: Tensor) -> Float[Tensor, "folds columns"]:
         """Prior precisions of the rows of W."""
@@ -322,23 +316,24 @@ class CoefficientUpdates:
         scatter.diagonal(dim1=1, dim2=2).add_(JITTER + scale[:, None])
         # Sigma^-1 = H H' is a Wishart draw by Bartlett's decomposition, H = C^-T T, S = C C'.
         lower = torch.linalg.cholesky(scatter)
-        bartlett = self._bartlett[sweep]
+        bartlett = torch.diag_embed(self._diagonal[sweep])
+        bartlett[:, *self._below] = self._lower[sweep]
         inverse_root = torch.linalg.solve_triangular(lower.mT, bartlett, upper=True)
         root = torch.linalg.solve_triangular(bartlett.mT, lower, upper=True, left=False)
         noise = torch.linalg.solve_triangular(factor.mT, self._normals[sweep], upper=True)
-        proposed = Coefficients(mean + noise @ root.mT, root, inverse_root, present.precision)
+        variance = (root**2).sum(dim=(1, 2)) / self.labels
         accepted = self._log_uniforms[sweep][:, 0] <= self._log_half_normal(
-            proposed.variance
+            variance
         ) - self._log_half_normal(present.variance)
         chosen = accepted[:, None, None]
-        weights = torch.where(chosen, proposed.weights, present.weights)
+        weights = torch.where(chosen, mean + noise @ root.mT, present.weights)
         inverse_root = torch.where(chosen, inverse_root, present.inverse_root)
         rate = PRECISION_PRIOR[1] + ((weights[:, 1:] @ inverse_root) ** 2).sum(dim=(1, 2)) / 2
         has_features = weights.shape[1] > 1
         return Coefficients(
             weights,
-            torch.where(chosen, root, present.root),
             inverse_root,
+            torch.where(accepted, variance, present.variance),
             self._gammas[sweep] / rate if has_features else present.precision,
         )
 
@@ -353,9 +348,13 @@ class CoefficientUpdates:
             )
             accepted = self._log_uniforms[sweep][:, 1 + number] <= log_ratio
             scaled = degrees.scale(g, accepted)
-            g = torch.where(scaled, g, torch.ones_like(g))[:, None, None]
+            g = torch.where(scaled, g, torch.ones_like(g))
+            factor = g[:, None, None]
             present = Coefficients(
-                present.weights * g, present.root * g, present.inverse_root / g, present.precision
+                present.weights * factor,
+                present.inverse_root / factor,
+                variance * g**2,
+                present.precision,
             )
         return present
 
@@ -387,7 +386,7 @@ def fit_coefficients(
     seeds: Sequence[np.random.SeedSequence],
     sweeps: int,
     on_sweep: Callable[[], None],
-) -> list[Coefficients]:
+) -> Iterator[Coefficients]:
     """Sample u of the training samples and the coefficients.
 
     Args:
@@ -399,7 +398,7 @@ def fit_coefficients(
         sweeps: number of sweeps.
         on_sweep: called after each sweep.
 
-    Returns:
+    Yields:
         The coefficients after every sweep.
     """
     own = [spawned(seed, 2) for seed in seeds]
@@ -412,23 +411,22 @@ def fit_coefficients(
     )
     streams = sweep_seeds([seed for _, seed in own], sweeps)
     coefficients = updates.start(degrees.u, start_variances)
-    kept = []
     for sweep in range(sweeps):
         means = (representation @ coefficients.weights).mT.contiguous()
         drawn = uniforms(streams[sweep], *degrees.u.shape[1:], degrees.u.device)
         degrees.sweep(means, coefficients, drawn)
         coefficients = updates.draw(sweep, degrees.u, coefficients)
         coefficients = updates.move_scale(sweep, degrees, coefficients)
-        kept.append(coefficients)
         on_sweep()
-    return kept
+        yield coefficients
 
 
 def sample_distributions(
     degrees: LatentDegrees,
     representation: Float[Tensor, "folds samples columns"],
-    coefficients: Sequence[Coefficients],
+    coefficients: Iterable[Coefficients],
     seeds: Sequence[np.random.SeedSequence],
+    sweeps: int,
     burn_in: int,
     on_sweep: Callable[[], None],
 ) -> Iterator[Weights]:
@@ -439,13 +437,14 @@ def sample_distributions(
         representation: [1, f] of the samples.
         coefficients: coefficients after every sweep of the training.
         seeds: one per fold.
+        sweeps: number of sweeps.
         burn_in: sweeps before the first draw that is yielded.
         on_sweep: called after each sweep.
 
     Yields:
         D of the samples, sweep by sweep.
     """
-    streams = sweep_seeds(seeds, len(coefficients))
+    streams = sweep_seeds(seeds, sweeps)
     for sweep, present in enumerate(coefficients):
         means = (representation @ present.weights).mT.contiguous()
         drawn = uniforms(streams[sweep], *degrees.u.shape[1:], degrees.u.device)

@@ -67,9 +67,9 @@ def start_ratios(logical_labels: LogicalLabels, threshold: float | None) -> Logi
 
 
 def weight_bounds(
-    relevant: Bool[Tensor, "*shape"],
-    relevant_mass: Float[Tensor, "*shape"],
-    irrelevant_mass: Float[Tensor, "*shape"],
+    if_irrelevant: Float[Tensor, "*shape"],
+    if_relevant: Float[Tensor, "*shape"],
+    room: Float[Tensor, "*shape"],
     smallest_relevant: Float[Tensor, "*shape"],
     largest_irrelevant: Float[Tensor, "*shape"],
     threshold: float,
@@ -77,9 +77,9 @@ def weight_bounds(
     """The interval of one weight of each sample, given its others.
 
     Args:
-        relevant: whether the label of the weight is relevant.
-        relevant_mass: R of the others.
-        irrelevant_mass: I of the others.
+        if_irrelevant: inf where the label of the weight is irrelevant, 0 elsewhere.
+        if_relevant: inf where it is relevant, 0 elsewhere.
+        room: (1 - T) / T R - I of the others.
         smallest_relevant: smallest relevant weight of the others, inf where there is none.
         largest_irrelevant: largest irrelevant weight of the others, -inf where there is none.
         threshold: T.
@@ -87,54 +87,45 @@ def weight_bounds(
     Returns:
         Lower and upper limits without regard to phi.
     """
-    odds = (1 - threshold) / threshold
-    room = odds * relevant_mass - irrelevant_mass
-    lack = irrelevant_mass / odds - relevant_mass
-    low = torch.where(
-        relevant,
-        torch.maximum(largest_irrelevant, torch.maximum(room, lack)),
-        room - smallest_relevant / threshold,
-    )
-    high = torch.where(
-        relevant,
-        smallest_relevant / (1 - threshold) + lack,
-        torch.minimum(smallest_relevant, room),
-    )
-    return low, high
+    lack = room * (-threshold / (1 - threshold))
+    low = torch.maximum(largest_irrelevant, torch.maximum(room, lack)).sub_(if_irrelevant)
+    low_irrelevant = torch.sub(room, smallest_relevant, alpha=1 / threshold).sub_(if_relevant)
+    high = torch.add(lack, smallest_relevant, alpha=1 / (1 - threshold)).add_(if_irrelevant)
+    high_irrelevant = torch.minimum(smallest_relevant, room).add_(if_relevant)
+    return torch.maximum(low, low_irrelevant), torch.minimum(high, high_irrelevant)
 
 
 def ordering_bounds(
-    relevant: Bool[Tensor, "*shape"],
+    if_irrelevant: Float[Tensor, "*shape"],
+    if_relevant: Float[Tensor, "*shape"],
     smallest_relevant: Float[Tensor, "*shape"],
     largest_irrelevant: Float[Tensor, "*shape"],
 ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
     """The interval of one weight where labels only order the degrees; see `weight_bounds`."""
-    infinity = torch.full_like(smallest_relevant, torch.inf)
-    return (
-        torch.where(relevant, largest_irrelevant, -infinity),
-        torch.where(relevant, infinity, smallest_relevant),
-    )
+    return largest_irrelevant - if_irrelevant, smallest_relevant + if_relevant
 
 
 def is_feasible(
     weights: Float[Tensor, "folds labels samples"],
-    relevant: Bool[Tensor, "folds labels samples"],
+    relevant: Float[Tensor, "folds labels samples"],
     threshold: float | None,
     ordering_only: Bool[Tensor, "folds samples"] | None = None,
 ) -> Bool[Tensor, "folds samples"]:
     """Whether the weights of each sample give its logical labels.
 
     Args:
-        weights: w of each label.
-        relevant: which labels are relevant.
+        weights: w of each label, positive.
+        relevant: 1 for relevant labels and 0 for the others.
         threshold: T, or None where labels only order the degrees.
         ordering_only: samples whose labels only order the degrees; None for none.
     """
-    smallest = weights.masked_fill(~relevant, torch.inf).amin(dim=1)
-    ordered = smallest > weights.masked_fill(relevant, -torch.inf).amax(dim=1)
+    # To fill by a mask takes ten times as long as this arithmetic.
+    relevant_weights = weights * relevant
+    smallest = (weights / relevant).amin(dim=1)
+    ordered = smallest > (weights - relevant_weights).amax(dim=1)
     if threshold is None:
         return ordered
-    relevant_mass = (weights * relevant).sum(dim=1)
+    relevant_mass = relevant_weights.sum(dim=1)
     surplus = relevant_mass - threshold * weights.sum(dim=1)
     crossed = (surplus > 0) & (surplus <= smallest)
     return ordered & (crossed if ordering_only is None else crossed | ordering_only)

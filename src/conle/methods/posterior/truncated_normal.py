@@ -30,17 +30,17 @@ def truncated_normal(
     Returns:
         One draw for each element, within its limits.
     """
-    a, b = (low - mean) / deviation, (high - mean) / deviation
+    a, b = (low - mean).div_(deviation), (high - mean).div_(deviation)
     # Limits are mirrored into the left tail, where the distribution function is precise.
-    sign = -torch.copysign(torch.ones_like(a), a + b)
-    a, b = a * sign, b * sign
+    sign = torch.copysign(torch.ones_like(a), a + b).neg_()
+    a, b = a.mul_(sign), b.mul_(sign)
     left, right = torch.minimum(a, b), torch.maximum(a, b)
     below = _ndtr(left)
-    x = torch.special.ndtri(below + uniform * (_ndtr(right) - below))
+    x = torch.special.ndtri(_ndtr(right).sub_(below).mul_(uniform).add_(below))
     far = right < FAR_TAIL
     if far.any():
         x[far] = _far_left(left[far], right[far], uniform[far])
-    return torch.minimum(torch.maximum(mean + deviation * (sign * x), low), high)
+    return torch.minimum(torch.maximum(x.mul_(sign).mul_(deviation).add_(mean), low), high)
 
 
 def _ndtr(x: Tensor) -> Tensor:

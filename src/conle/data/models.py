@@ -243,7 +243,7 @@ def write_model(model: FittedModel, folder: Path) -> None:
         configuration["comparison"] = json.loads(model.comparison.to_json(orient="records"))
     (folder / CONFIGURATION).write_text(json.dumps(configuration, indent=1), encoding="utf-8")
     # ascontiguousarray would give a scalar a dimension.
-    weights = {name: np.array(value, order="C") for name, value in enhancer.get_weights().items()}
+    weights = {name: np.asarray(value, order="C") for name, value in enhancer.get_weights().items()}
     save_file(weights, folder / WEIGHTS)
     skops.io.dump(model.encoder, folder / ENCODER)
 

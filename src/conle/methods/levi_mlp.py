@@ -165,7 +165,9 @@ class LEVIMLP(AdamEnhancer):
                 _label_logits(z, logical_labels), logical_labels, reduction="none"
             ),
             "prior_loss": 0.5 * (mean.square() + deviation.square() - 1) - deviation.log(),
-            "feature_loss": (networks.decode(z, dropout) - features).square(),
+            "feature_loss": functional.mse_loss(
+                networks.decode(z, dropout), features, reduction="none"
+            ),
         }
         terms = {name: batch.mean(values.sum(dim=-1)) for name, values in per_sample.items()}
         loss = (

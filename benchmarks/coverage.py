@@ -24,6 +24,7 @@ from sklearn.model_selection import KFold
 
 from conle.core.binarisation import binarise
 from conle.methods.posterior.inference import with_intercept
+from conle.methods.posterior.sampler import by_sweep
 from conle.methods.posterior.variants import PosteriorPCA
 
 PARAMETERS = Path(__file__).parents[1] / "conf" / "base" / "parameters_posterior.yml"
@@ -43,7 +44,7 @@ def held_out_coverage(X, D, L, floor, folds):
 def simulate(X, L, floor, seed):
     """Distributions and logical labels of samples as the model of a fit draws them."""
     decoder = PosteriorPCA(degree_floor=floor, device="cpu").fit(X, L)
-    present = decoder.coefficients_[-1]
+    present = by_sweep(decoder.coefficients_)[-1]
     columns = with_intercept([decoder.representation_(X)])[0].numpy()
     generator = np.random.default_rng(seed)
     # A chain that started in the middle.

@@ -13,7 +13,12 @@ from conle.methods.contract import progress
 from conle.methods.posterior import decoder, inference
 from conle.methods.posterior.label_checks import warn_of_climbing_deviation
 from conle.methods.posterior.representations import ContrastiveLearner, PrincipalComponentsLearner
-from conle.methods.posterior.sampler import Coefficients, fit_coefficients
+from conle.methods.posterior.sampler import (
+    Coefficients,
+    by_sweep,
+    collected,
+    fit_coefficients,
+)
 from conle.methods.posterior.variants import ConLEPosterior, PosteriorFeatureless, PosteriorPCA
 
 SHORT = {"sweeps": 30, "burn_in": 10, "device": "cpu"}
@@ -95,7 +100,7 @@ def test_chains_are_independent_and_start_apart(simulated):
     features, _, logical_labels = simulated
     decoder = PosteriorPCA(chain_rows=100, degree_floor=1.0, sweeps=60, burn_in=20, device="cpu")
     decoder.fit(features, logical_labels)
-    first, last = decoder.coefficients_[0], decoder.coefficients_[-1]
+    first, *_, last = by_sweep(decoder.coefficients_)
     assert first.weights.shape[0] == 4
     # The intercepts follow the levels 1.25, 1.5, 2 and 3 of the start; the floor is 1.
     levels = first.weights[:, 0].mean(dim=1).numpy()
@@ -200,7 +205,8 @@ def test_probabilities_of_labels_against_their_closed_form():
         decoder.set_params(chains=1).fit(features, logical_labels)
     mean, root = np.array([[0.6, 0.1]]), np.array([[0.8, 0.0], [0.3, 0.5]])
     tensors = [torch.from_numpy(array)[None] for array in (mean, np.linalg.inv(root).T)]
-    decoder.coefficients_ = [Coefficients(*tensors, torch.ones(1), torch.ones(1))] * 30
+    present = Coefficients(*tensors, torch.ones(1), torch.ones(1))
+    decoder.coefficients_ = collected([present] * decoder.sweeps, decoder.sweeps)
     difference = root @ root.T
     deviation = np.sqrt(difference[0, 0] + difference[1, 1] - 2 * difference[0, 1])
     expected = np.log(norm.cdf(0.5 / deviation))

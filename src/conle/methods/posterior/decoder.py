@@ -59,8 +59,10 @@ from conle.methods.posterior.label_checks import (
 from conle.methods.posterior.representations import RepresentationLearner
 from conle.methods.posterior.sampler import (
     Coefficients,
+    by_sweep,
     coefficients_from_arrays,
     coefficients_to_arrays,
+    collected,
 )
 from conle.methods.references import LabelPosterior
 from conle.methods.seeds import fold_seeds, spawned
@@ -84,7 +86,7 @@ class PosteriorDecoder(InductiveEnhancer):
     """Base of the decoders; a subclass names the representation that the degrees depend on.
 
     Attributes:
-        coefficients_: W, Sigma and lambda of every chain after every sweep.
+        coefficients_: W, Sigma and lambda after every sweep, of every chain; the sweeps first.
         label_posterior_: the fitted label posterior; None where labels only order the degrees.
         representation_: the learned function of the features.
     """
@@ -318,7 +320,7 @@ class PosteriorDecoder(InductiveEnhancer):
             )
         generator = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(3)[2])
         relevant, counts = self._inference().draw_labels(
-            self.representation_(features), self.coefficients_, draws, generator
+            self.representation_(features), by_sweep(self.coefficients_), draws, generator
         )
         agreeing = np.where(logical_labels == 1, relevant, draws - relevant)
         own = counts[np.arange(len(features)), logical_labels.sum(axis=1).astype(int)]
@@ -362,9 +364,9 @@ class PosteriorDecoder(InductiveEnhancer):
                 [self._start_variance(label_posterior)],
                 [self._seeds_of_a_fit()[0]],
             )
-            self.coefficients_ = list(fitted)
+            self.coefficients_ = collected(fitted, self.sweeps)
         self.representation_, self.label_posterior_ = representation, label_posterior
-        variances = [present.variance for present in self.coefficients_]
+        variances = list(self.coefficients_.variance)
         warn_of_climbing_deviation(type(self).__name__, inference.is_climbing(variances))
 
     @default_settings()
@@ -450,8 +452,9 @@ class PosteriorDecoder(InductiveEnhancer):
         on_sweep: Callable[[], None] | None = None,
     ) -> Iterator[Draw]:
         """Draws of the distributions of samples along the coefficients of the fit."""
+        representation, coefficients = self.representation_(features), by_sweep(self.coefficients_)
         return self._inference().draws(
-            [self.representation_(features)], [logical_labels], self.coefficients_, [seed], on_sweep
+            [representation], [logical_labels], coefficients, [seed], on_sweep
         )
 
     def _label_posterior(self, logical_labels: LogicalLabels) -> LabelPosterior | None:

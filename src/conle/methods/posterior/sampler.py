@@ -70,23 +70,42 @@ class Coefficients:
         return factors, diagonal.rsqrt()
 
 
-def coefficients_to_arrays(coefficients: Sequence[Coefficients]) -> dict[str, np.ndarray]:
-    """Stack the coefficients of all sweeps: arrays by name, the sweeps first."""
-    return {
-        part.name: torch.stack([getattr(sweep, part.name) for sweep in coefficients]).cpu().numpy()
-        for part in fields(Coefficients)
-    }
+PARTS = tuple(part.name for part in fields(Coefficients))
+
+
+def collected(coefficients: Iterable[Coefficients], sweeps: int) -> Coefficients:
+    """Put the coefficients of all sweeps together; every part has one axis more, the sweeps first.
+
+    Args:
+        coefficients: those after every sweep; with many labels there is no room for them twice.
+        sweeps: number of sweeps.
+    """
+    parts: dict[str, Tensor] = {}
+    for sweep, present in enumerate(coefficients):
+        for name in PARTS:
+            part = getattr(present, name)
+            if sweep == 0:
+                parts[name] = part.new_empty((sweeps, *part.shape))
+            parts[name][sweep] = part
+    return Coefficients(**parts)
+
+
+def by_sweep(coefficients: Coefficients) -> list[Coefficients]:
+    """The coefficients after every sweep, which share the memory of those put together."""
+    parts = (getattr(coefficients, name) for name in PARTS)
+    return [Coefficients(*own) for own in zip(*parts, strict=True)]
+
+
+def coefficients_to_arrays(coefficients: Coefficients) -> dict[str, np.ndarray]:
+    """Arrays by name."""
+    return {name: getattr(coefficients, name).cpu().numpy() for name in PARTS}
 
 
 def coefficients_from_arrays(
     arrays: Mapping[str, np.ndarray], device: torch.device
-) -> list[Coefficients]:
-    """Restore the coefficients of all sweeps from the result of `coefficients_to_arrays`."""
-    stacked = (arrays[part.name] for part in fields(Coefficients))
-    return [
-        Coefficients(*(torch.from_numpy(part.copy()).to(device) for part in parts))
-        for parts in zip(*stacked, strict=True)
-    ]
+) -> Coefficients:
+    """Restore coefficients from the result of `coefficients_to_arrays`."""
+    return Coefficients(*(torch.from_numpy(arrays[name].copy()).to(device) for name in PARTS))
 
 
 class LatentDegrees:

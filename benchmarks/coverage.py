@@ -7,7 +7,9 @@ components, with the floors of `conf/base`. Of all samples, each held out once i
 share of the degrees in their intervals, also of the relevant and of the irrelevant labels alone.
 Then the same where the model holds: a decoder is fitted to the dataset, distributions of its
 samples are drawn with one W and Sigma of the fit, their logical labels are made by binarising, and
-all is fitted to these anew.
+all is fitted to these anew. There the ranks of the degrees among their draws are uniform if the
+draws are right (simulation-based calibration, Talts et al. 2018): of the ten tenths of the ranks,
+the last columns have the least and the most frequent one, in units of its expected frequency.
 """
 
 import argparse
@@ -31,14 +33,15 @@ PARAMETERS = Path(__file__).parents[1] / "conf" / "base" / "parameters_posterior
 LEVEL = 0.9
 
 
-def held_out_coverage(X, D, L, floor, folds):
-    """Whether each degree is in its interval, as its sample is held out."""
-    inside = np.empty(D.shape, dtype=bool)
+def held_out(X, D, L, floor, folds):
+    """Whether each held-out degree is in its interval, and its rank among its draws, 0 to 1."""
+    inside, ranks = np.empty(D.shape, dtype=bool), np.empty(D.shape)
     for training, test in KFold(folds, shuffle=True, random_state=0).split(X):
         decoder = PosteriorPCA(degree_floor=floor, device="cpu").fit(X[training], L[training])
         low, high = decoder.credible_intervals(X[test], L[test], LEVEL)
         inside[test] = (low <= D[test]) & (D[test] <= high)
-    return inside
+        ranks[test] = (decoder.sample(X[test], L[test]) < D[test]).mean(axis=0)
+    return inside, ranks
 
 
 def simulate(X, L, floor, seed):
@@ -81,11 +84,15 @@ def main():
         L = binarise(D).astype(float)
         D = D / D.sum(axis=1, keepdims=True)
         floor = floors.get(path.stem, 0.0)
-        inside = held_out_coverage(X, D, L, floor, folds=10)
-        simulated = [
-            held_out_coverage(X, *simulate(X, L, floor, seed), floor, folds=3).mean()
-            for seed in range(arguments.replicas)
-        ]
+        inside, _ = held_out(X, D, L, floor, folds=10)
+        simulated, ranks = zip(
+            *(
+                held_out(X, *simulate(X, L, floor, seed), floor, folds=3)
+                for seed in range(arguments.replicas)
+            ),
+            strict=True,
+        )
+        frequencies = np.histogram(ranks, bins=10, range=(0, 1))[0] / np.size(ranks) * 10
         rows.append(
             {
                 "dataset": path.stem,
@@ -93,6 +100,8 @@ def main():
                 "of relevant labels": inside[L == 1].mean(),
                 "of irrelevant labels": inside[L == 0].mean(),
                 "simulated": np.mean(simulated),
+                "least frequent": frequencies.min(),
+                "most frequent": frequencies.max(),
             }
         )
     table = pd.DataFrame(rows)

@@ -169,8 +169,8 @@ class Inference:
             weights, inverse_root = (
                 part[chain].cpu().numpy() for part in (present.weights, present.inverse_root)
             )
-            noise = generator.standard_normal((labels, samples))
-            u = columns @ weights + np.linalg.solve(inverse_root.T, noise).T
+            noise = generator.standard_normal((samples, labels))
+            u = columns @ weights + np.linalg.solve(inverse_root.T, noise.T).T
             w = self.degree_floor + np.exp(u)
             drawn = binarise(w / w.sum(axis=1, keepdims=True), self.threshold)
             relevant += drawn

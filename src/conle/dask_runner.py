@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LOOKS = 1.0
+# Workers keep freed memory. By default Dask lets them return it at once, and to get it back takes as
+# long as the sweeps of a decoder.
+MALLOC = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 PACKAGE = __name__.split(".")[0]
 
 
@@ -108,6 +111,7 @@ def connected(options: ClusterOptions) -> Iterator["Client"]:
         ParameterError: Dask is not installed, or the scheduler does not answer.
     """
     try:
+        from dask import config
         from distributed import Client, LocalCluster, Security
     except ImportError:
         raise ParameterError(
@@ -118,6 +122,7 @@ def connected(options: ClusterOptions) -> Iterator["Client"]:
         # Certificates keep other users of this machine from running code on the cluster. The system
         # limits memory, as for other runners.
         with (
+            config.set({"distributed.nanny.pre-spawn-environ": MALLOC}),
             LocalCluster(
                 n_workers=options.workers or os.cpu_count(),
                 threads_per_worker=1,

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LOOKS = 1.0
-# Workers keep freed memory. By default Dask lets them return it at once, and to get it back takes as
-# long as the sweeps of a decoder.
+# Workers keep freed memory. Dask's default makes them return it at once, and to get it back takes
+# as long as the sweeps of a decoder.
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 PACKAGE = __name__.split(".")[0]
 

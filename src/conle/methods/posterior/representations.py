@@ -124,7 +124,7 @@ class PrincipalComponentsLearner:
         for number, split in enumerate(splits, start=1):
             scaling = FeatureScaling.standard(features, [split], self.clip)
             training = scaling.scale_for(0, features[split[0]])
-            pca = PCA(min(self.dimensions, *training.shape), random_state=self.seed)
+            pca = PCA(min(self.dimensions, *training.shape), copy=False, random_state=self.seed)
             # With equal samples the shares of the variance, which are not needed, are 0 / 0.
             with np.errstate(invalid="ignore"):
                 pca.fit(training)

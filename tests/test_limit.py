@@ -75,7 +75,7 @@ def test_the_coefficients_are_those_of_the_true_distributions():
         [np.random.SeedSequence(0)],
         lambda: None,
     )
-    fitted = np.mean([own.weights[0, 1:].numpy() for own in coefficients[10:]], axis=0)
+    fitted = np.mean([own.weights[0, 1:].numpy() for own in list(coefficients)[10:]], axis=0)
     predicted = represented @ fitted
     expected = features @ weights
     # Only differences between labels count: a distribution does not say its level.

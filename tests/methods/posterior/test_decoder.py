@@ -289,3 +289,23 @@ def test_many_samples_are_recovered_in_chunks(samples, monkeypatch):
     assert np.abs(chunked[25:] - at_once[25:]).max() > 1e-6
     np.testing.assert_array_equal(binarise(chunked), logical_labels)
     assert calls[-1] == (60, 60, "60 of 60 sweeps")
+
+
+def test_folds_share_the_cores_only_if_there_is_much_to_sample():
+    """Four chains of at most 1000 rows; the folds of a chunk have equal sizes."""
+    own = PosteriorFeatureless(device="cpu")._inference()
+
+    def chunks(*sizes):
+        splits = [(np.arange(training), np.arange(test)) for training, test in sizes]
+        side_by_side = inference.chunks_of_folds(splits, own)
+        return [[chunk.tolist() for chunk in together] for together in side_by_side]
+
+    assert chunks() == []
+    assert chunks((90, 10), (91, 9), (90, 10)) == [[[0, 2]], [[1]]]
+    # 4 x (1000 + 250) samples in each fold: ten of them are 50,000.
+    assert chunks(*[(2250, 250)] * 10) == [[[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]]
+    # Two sizes are two chunks, one for each core.
+    halves = [(2250, 250), (2249, 251)] * 5
+    assert chunks(*halves) == [[[1, 3, 5, 7, 9], [0, 2, 4, 6, 8]]]
+    # No more than 40,000 samples of training are drawn at once.
+    assert [len(own) for own in chunks(*[(2250, 250)] * 30)[0]] == [10, 10, 10]

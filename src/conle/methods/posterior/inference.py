@@ -297,14 +297,14 @@ def recorded(
         yield present
 
 
-def chunks_of_folds(splits: Sequence[Split], inference: Inference) -> Iterator[list[Rows]]:
+def chunks_of_folds(splits: Sequence[Split], inference: Inference) -> list[list[Rows]]:
     """Chunks of folds with equal numbers of training rows and of test rows.
 
     Args:
         splits: training rows and test rows of every fold.
         inference: samples the folds.
 
-    Yields:
+    Returns:
         Chunks to sample side by side, each the numbers of its folds.
     """
     on_cpu = inference.device.type == "cpu"
@@ -319,4 +319,4 @@ def chunks_of_folds(splits: Sequence[Split], inference: Inference) -> Iterator[l
         if worth_sharing and len(folds) == len(splits):
             parts = max(parts, min(2, len(folds)))
         chunks += np.array_split(folds, parts)
-    yield from [chunks] if worth_sharing else [[chunk] for chunk in chunks]
+    return [chunks] if worth_sharing else [[chunk] for chunk in chunks]

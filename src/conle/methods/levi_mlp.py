@@ -25,6 +25,7 @@ from conle.methods.training.loop import ObjectiveTerms
 from conle.methods.training.noise import standard_normal
 from conle.methods.training.samples import Samples
 from conle.methods.training.scaling import FeatureScaling
+from conle.methods.training.sparse_rows import SparseRows
 
 # This limit keeps the logarithm of a standard deviation finite.
 SMALLEST_DEVIATION = 1e-6
@@ -56,20 +57,26 @@ class LEVINetworks(nn.Module):
 
     def encode(
         self,
-        features: Float[Tensor, "folds batch features"],
+        features: Float[Tensor, "folds batch features"] | SparseRows,
         logical_labels: Float[Tensor, "folds batch labels"],
         dropout: "Dropout | None" = None,
     ) -> tuple[Float[Tensor, "folds batch latent"], Float[Tensor, "folds batch latent"]]:
         """Mean and standard deviation of z."""
-        x = torch.cat([features, logical_labels], dim=-1)
+        if isinstance(features, SparseRows):
+            x = features.beside(logical_labels)
+        else:
+            x = torch.cat([features, logical_labels], dim=-1)
         mean, spread = self.moments(_hidden(self.encoder, x, dropout)).split(self.latent, dim=-1)
         return mean, functional.softplus(spread) + SMALLEST_DEVIATION
 
-    def decode(
-        self, z: Float[Tensor, "folds batch latent"], dropout: "Dropout | None" = None
-    ) -> Float[Tensor, "folds batch features"]:
-        """Reconstruct the features from z."""
-        return self.features(_hidden(self.decoder, z, dropout))
+    def reconstruction_error(
+        self,
+        z: Float[Tensor, "folds batch latent"],
+        features: Float[Tensor, "folds batch features"] | SparseRows,
+        dropout: "Dropout | None" = None,
+    ) -> Float[Tensor, "folds batch"]:
+        """Squared distance of the features from their reconstruction from z."""
+        return self.features.squared_error(_hidden(self.decoder, z, dropout), features)
 
 
 class Dropout:
@@ -160,16 +167,16 @@ class LEVIMLP(AdamEnhancer):
         mean, deviation = networks.encode(features, logical_labels, dropout)
         noise = standard_normal(generators, batch, mean.shape[-1])
         z = torch.addcmul(mean, deviation, noise)
+        label_loss = functional.binary_cross_entropy_with_logits(
+            _label_logits(z, logical_labels), logical_labels, reduction="none"
+        )
+        prior_loss = 0.5 * (mean.square() + deviation.square() - 1) - deviation.log()
         per_sample = {
-            "label_loss": functional.binary_cross_entropy_with_logits(
-                _label_logits(z, logical_labels), logical_labels, reduction="none"
-            ),
-            "prior_loss": 0.5 * (mean.square() + deviation.square() - 1) - deviation.log(),
-            "feature_loss": functional.mse_loss(
-                networks.decode(z, dropout), features, reduction="none"
-            ),
+            "label_loss": label_loss.sum(dim=-1),
+            "prior_loss": prior_loss.sum(dim=-1),
+            "feature_loss": networks.reconstruction_error(z, features, dropout),
         }
-        terms = {name: batch.mean(values.sum(dim=-1)) for name, values in per_sample.items()}
+        terms = {name: batch.mean(values) for name, values in per_sample.items()}
         loss = (
             terms["label_loss"]
             + self.alpha * terms["prior_loss"]
@@ -191,7 +198,7 @@ def _label_logits(z: Tensor, logical_labels: Tensor) -> Float[Tensor, "folds bat
     return z[..., -logical_labels.shape[-1] :]
 
 
-def _hidden(layers: nn.ModuleList, x: Tensor, dropout: Dropout | None) -> Tensor:
+def _hidden(layers: nn.ModuleList, x: Tensor | SparseRows, dropout: Dropout | None) -> Tensor:
     for layer in layers:
         x = layer(x)
         x = x.relu() if dropout is None else dropout.relu(x)

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
+
+from conle.methods.training.sparse_rows import SparseRows
 
 
 class BatchedLinear(nn.Module):
@@ -24,9 +27,27 @@ class BatchedLinear(nn.Module):
 
         self.weight, self.bias = drawn(inputs, outputs), drawn(1, outputs)
 
-    def forward(self, x: Float[Tensor, "folds batch in"]) -> Float[Tensor, "folds batch out"]:
+    def forward(
+        self, x: Float[Tensor, "folds batch in"] | SparseRows
+    ) -> Float[Tensor, "folds batch out"]:
         """Apply each fold's layer to its batch."""
+        if isinstance(x, SparseRows):
+            return self.bias + x.times(self.weight)
         return torch.baddbmm(self.bias, x, self.weight)
+
+    def squared_error(
+        self,
+        x: Float[Tensor, "folds batch in"],
+        target: Float[Tensor, "folds batch out"] | SparseRows,
+    ) -> Float[Tensor, "folds batch"]:
+        """Squared distance of each sample's output from its target."""
+        if not isinstance(target, SparseRows):
+            return functional.mse_loss(self(x), target, reduction="none").sum(dim=-1)
+        # With v = [x, 1], M = [W; b] and target t: |vM - t|^2 = v(MM')v' - 2 v(tM')' + tt'.
+        v = functional.pad(x, (0, 1), value=1.0)
+        m = torch.cat([self.weight, self.bias], dim=1)
+        of_output = torch.bmm(v, torch.bmm(m, m.mT)) - 2 * target.times(m.mT)
+        return (v * of_output).sum(dim=-1) + target.values.square().sum(dim=-1)
 
 
 def batched_mlp(

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from conle.methods.contract import LogicalLabels
+from conle.methods.training.sparse_rows import SparseRows
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Samples:
         pattern: number of each sample's pattern; None where `patterns` is None.
     """
 
-    features: Float[Tensor, "folds samples features"]
+    features: Float[Tensor, "folds samples features"] | SparseRows
     logical_labels: Float[Tensor, "folds samples labels"]
     present: Bool[Tensor, "folds samples"] | None
     patterns: Float[Tensor, "folds patterns labels"] | None
@@ -34,7 +35,7 @@ class Samples:
     @classmethod
     def of_dataset(
         cls,
-        features: Float[Tensor, "folds samples features"],
+        features: Float[Tensor, "folds samples features"] | SparseRows,
         logical_labels: LogicalLabels,
         batch_size: int,
     ) -> "Samples":
@@ -98,8 +99,16 @@ class Samples:
         """The batch with the given rows of each fold; the samples are those of a whole dataset."""
         folds, samples = self.features.shape[:2]
         row_in_all = rows + samples * torch.arange(folds, device=rows.device)[:, None]
+        if isinstance(self.features, SparseRows):
+            features = SparseRows(
+                _take_rows(self.features.columns[0], rows),
+                _take_rows(self.features.values.flatten(0, 1), row_in_all),
+                self.features.width,
+            )
+        else:
+            features = _take_rows(self.features.flatten(0, 1), row_in_all)
         return Samples(
-            _take_rows(self.features.flatten(0, 1), row_in_all),
+            features,
             _take_rows(self.logical_labels[0], rows),
             present,
             self.patterns,

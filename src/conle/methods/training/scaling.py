@@ -9,6 +9,7 @@ from torch import Tensor
 
 from conle.methods.contract import Features, Split
 from conle.methods.training.scheduling import ROWS_ON_CPU
+from conle.methods.training.sparse_rows import SparseRows, columns_of_values
 
 Statistics = tuple[Float[np.ndarray, " features"], Float[np.ndarray, " features"]]
 
@@ -74,15 +75,32 @@ class FeatureScaling:
 
     def apply(
         self, features: Features, device: torch.device
-    ) -> Float[Tensor, "folds samples features"]:
-        """Scale all rows for each fold in float64, and bring them to the device as float32."""
-        scaled = torch.empty((len(self.shift), *features.shape), dtype=torch.float32)
+    ) -> Float[Tensor, "folds samples features"] | SparseRows:
+        """Scale all rows for each fold in float64, and bring them to the device as float32.
+
+        On a CPU the result is sparse where nearly all features are zero and stay zero.
+        """
+        columns = None
+        if device.type == "cpu" and self._keeps_zeros():
+            columns = columns_of_values(features)
+        width = features.shape[1] if columns is None else columns.shape[1]
+        scaled = torch.empty((len(self.shift), len(features), width), dtype=torch.float32)
         for fold in range(len(scaled)):
             # Small parts stay in the cache from one operation to the next.
             for start in range(0, len(features), ROWS_ON_CPU):
                 part = slice(start, start + ROWS_ON_CPU)
-                scaled[fold, part] = torch.from_numpy(self.scale_for(fold, features[part]))
-        return scaled.to(device)
+                values = self.scale_for(fold, features[part])
+                if columns is not None:
+                    values = np.take_along_axis(values, columns[part], axis=1)
+                scaled[fold, part] = torch.from_numpy(values)
+        if columns is None:
+            return scaled.to(device)
+        shared = torch.from_numpy(columns).expand(scaled.shape)
+        return SparseRows(shared, scaled, features.shape[1])
+
+    def _keeps_zeros(self) -> bool:
+        zeros = np.zeros_like(self.shift[:1])
+        return not any(self.scale_for(fold, zeros).any() for fold in range(len(self.shift)))
 
     def scale_for(self, fold: int, features: Features) -> Features:
         """Scale samples as those of one fold, in float64."""

@@ -167,8 +167,10 @@ class LatentDegrees:
                 mean - shift, deviations[:, label, None], low, high, uniforms[:, label]
             )
             self.u[:, label] = u
-            residuals[:, label] = u - mean
-            self.w[:, label] = u.exp().add_(self.floor)
+            torch.sub(u, mean, out=residuals[:, label])
+            w = torch.exp(u, out=self.w[:, label])
+            if self.floor:
+                w += self.floor
             before = self._with_label(label, *before)
 
     def _with_label(

@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# Farther left the distribution function is near the smallest float64; its logarithm is inverted.
-FAR_TAIL = -35.0
+# Beyond so many times sqrt(2) deviations, erfc is near the smallest float64; the logarithm of the
+# distribution function is inverted there.
+FAR_TAIL = 24.75
 NEWTON_STEPS = 3
 
 
@@ -30,22 +31,20 @@ def truncated_normal(
     Returns:
         One draw for each element, within its limits.
     """
-    a, b = (low - mean).div_(deviation), (high - mean).div_(deviation)
-    # Limits are mirrored into the left tail, where the distribution function is precise.
-    sign = torch.copysign(torch.ones_like(a), a + b).neg_()
+    per_root_half = 0.5**0.5 / deviation
+    a, b = (low - mean).mul_(per_root_half), (high - mean).mul_(per_root_half)
+    # Limits are mirrored into the right tail, where erfc is precise; torch's distribution function
+    # loses all digits left of -8.
+    sign = torch.copysign(torch.ones((), dtype=a.dtype, device=a.device), a + b)
     a, b = a.mul_(sign), b.mul_(sign)
-    left, right = torch.minimum(a, b), torch.maximum(a, b)
-    below = _ndtr(left)
-    x = torch.special.ndtri(_ndtr(right).sub_(below).mul_(uniform).add_(below))
-    far = right < FAR_TAIL
-    if far.any():
-        x[far] = _far_left(left[far], right[far], uniform[far])
-    return torch.minimum(torch.maximum(x.mul_(sign).mul_(deviation).add_(mean), low), high)
-
-
-def _ndtr(x: Tensor) -> Tensor:
-    """The standard normal distribution function; torch's own loses all digits left of -8."""
-    return torch.erfc(x * -(0.5**0.5)).mul_(0.5)
+    near, far = torch.minimum(a, b), torch.maximum(a, b)
+    x = torch.special.ndtri(torch.lerp(torch.erfc(far), torch.erfc(near), uniform).mul_(0.5))
+    in_tail = near > FAR_TAIL
+    if in_tail.any():
+        left, right = (-(2**0.5) * limit[in_tail] for limit in (far, near))
+        x[in_tail] = _far_left(left, right, uniform[in_tail])
+    drawn = torch.addcmul(mean, x.mul_(sign), deviation, value=-1)
+    return torch.minimum(torch.maximum(drawn, low), high)
 
 
 def _far_left(left: Tensor, right: Tensor, uniform: Tensor) -> Tensor:

@@ -104,7 +104,10 @@ class FeatureScaling:
 
     def scale_for(self, fold: int, features: Features) -> Features:
         """Scale samples as those of one fold, in float64."""
-        return ((features - self.shift[fold]) / self.scale[fold]).clip(*self.limits[fold])
+        # In place, because a wide table takes much memory.
+        scaled = features - self.shift[fold]
+        scaled /= self.scale[fold]
+        return scaled.clip(*self.limits[fold], out=scaled)
 
 
 def _mean_and_deviation(rows: Features) -> Statistics:

@@ -171,12 +171,13 @@ def test_failures_as_parameter_errors():
         raise KeyError("x")
 
 
-@pytest.mark.filterwarnings("default:.*wide:UserWarning")
-def test_warnings_name_the_cell_once(caplog):
-    """Also where two cells warn alike, which Python would show once."""
+@pytest.mark.filterwarnings("always:.*wide:UserWarning")
+def test_each_cell_logs_a_warning_once(caplog):
+    """Also where a cell fits a method to several folds, and where two cells warn alike."""
 
     def warn(*, cell):
-        warnings.warn("ConLE: too wide", stacklevel=2)
+        for _ in range(3):
+            warnings.warn("ConLE: too wide", stacklevel=2)
         return cell.name
 
     before = warnings.showwarning

@@ -121,13 +121,19 @@ class CellFunction(partial):
         return self.keywords["cell"]
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Call the function; its warnings go to the log, with the title of the cell."""
+        """Call the function; each of its warnings goes to the log once, with the cell's title."""
         # The title names the method, as the warnings of a method do.
         prefix = f"{METHODS[self.cell.method].class_name}: "
+        logged = set()
+
+        def log(message: Warning | str, *_: Any, **__: Any) -> None:
+            text = str(message).removeprefix(prefix)
+            if text not in logged:
+                logged.add(text)
+                logger.warning("%s: %s", self.cell.title, text)
+
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: logger.warning(
-                "%s: %s", self.cell.title, str(message).removeprefix(prefix)
-            )
+            warnings.showwarning = log
             return super().__call__(*inputs, **named)
 
 

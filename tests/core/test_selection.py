@@ -53,20 +53,20 @@ def made(rows=90, noise=3.0):
     return X, D, binarise(noisy)
 
 
-def test_a_comparison_works_on_one_thread(two_threads, monkeypatch):
+def test_the_linear_algebra_of_a_comparison_has_one_thread(two_threads, monkeypatch):
+    """Threads of PyTorch are the methods' own business."""
     counted = []
 
     def fit_transform(self, features, logical_labels):
-        pools = {pool["num_threads"] for pool in threadpool_info()}
-        counted.append((torch.get_num_threads(), pools))
+        blas = {own["num_threads"] for own in threadpool_info() if own["user_api"] == "blas"}
+        counted.append((torch.get_num_threads(), blas))
         return logical_labels + 1.0
 
     monkeypatch.setattr(LP, "_fit_transform", fit_transform)
     X, _, L = made(30)
     compare(X, L, {"own": LP()})
     assert counted
-    assert all(own == (1, {1}) for own in counted)
-    assert torch.get_num_threads() == 2
+    assert all(own == (2, {1}) for own in counted)
 
 
 def test_the_measures_of_a_candidate():

@@ -41,10 +41,10 @@ from sklearn.model_selection import KFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from conle.core.learners import SABFGS
 from conle.core.measures import kl_divergence
-from conle.core.threads import one_thread
 from conle.methods.contract import (
     DivergenceError,
     Features,
@@ -89,7 +89,7 @@ OfTraining = Float[np.ndarray, "_ labels"]
 Binary = Real[np.ndarray, "samples labels"]
 
 
-@one_thread()
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def compare(
     features: ArrayLike,
     logical_labels: ArrayLike,

@@ -14,13 +14,6 @@ from threadpoolctl import threadpool_limits
 SMALL_TABLE = 2500
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Work on one thread of PyTorch, NumPy, SciPy and scikit-learn."""
-    with torch_threads(1), threadpool_limits(1):
-        yield
-
-
 def blas_threads_for(rows: int) -> threadpool_limits:
     """Work on one thread of NumPy's and SciPy's linear algebra if a table is small."""
     return threadpool_limits(1 if rows <= SMALL_TABLE else None, user_api="blas")

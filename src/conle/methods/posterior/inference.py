@@ -39,7 +39,7 @@ CHUNK_SAMPLES_ON_GPU = 1_000_000
 # Parts of the progress in all, and parts for learning the representations.
 PROGRESS_PARTS, LEARNING_PARTS = 1000, 300
 # Fewer samples are not worth sharing between two cores: threads then mostly wait for each other.
-SHARED_SAMPLES = 40_000
+SHARED_SAMPLES = 20_000
 
 
 @dataclass(frozen=True)

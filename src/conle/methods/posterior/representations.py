@@ -91,7 +91,8 @@ class PrincipalComponents:
     def __call__(self, features: Features) -> Float[np.ndarray, "samples dimensions"]:
         """Project samples."""
         scaled = self.scaling.scale_for(0, features)
-        return (scaled - self.mean) @ self.components.T / self.divisor
+        scaled -= self.mean
+        return scaled @ self.components.T / self.divisor
 
     def get_weights(self) -> dict[str, np.ndarray]:
         """Return the learned arrays by name."""
@@ -123,7 +124,7 @@ class PrincipalComponentsLearner:
         learned = []
         for number, split in enumerate(splits, start=1):
             scaling = FeatureScaling.standard(features, [split], self.clip)
-            training = scaling.scale_for(0, features[split[0]])
+            training = scaling.scale_for(0, features[split[0]], copy=False)
             pca = PCA(min(self.dimensions, *training.shape), copy=False, random_state=self.seed)
             # With equal samples the shares of the variance, which are not needed, are 0 / 0.
             with np.errstate(invalid="ignore"):

@@ -13,6 +13,7 @@ do not depend on the other folds of the batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -264,39 +265,43 @@ class CoefficientUpdates:
         self._gram = representation.mT @ representation
         prior_degrees = DEGREES_PER_LABEL * labels
         degrees = samples + prior_degrees - np.arange(labels)
-        shape = PRECISION_PRIOR[0] + (columns - 1) * labels / 2
+        precision_shape = PRECISION_PRIOR[0] + (columns - 1) * labels / 2
         scale_shape = (prior_degrees * labels + 1) / 2
-        # With many labels these matrices take most of the memory, so that only what is below the
-        # diagonal is kept.
-        self._below = np.tril_indices(labels, -1)
-        lower = np.empty((sweeps, len(generators), len(self._below[0])))
+        # With many labels the normal numbers of all sweeps take much memory. They are drawn when
+        # their sweep comes, by generators that stand where they begin.
+        self._shapes = (columns, labels), (labels, labels)
+        self._normal_generators: list[list[np.random.Generator]] = []
         drawn = []
-        for fold, generator in enumerate(generators):
-            normals = generator.standard_normal((sweeps, columns, labels))
-            lower[:, fold] = generator.standard_normal((sweeps, labels, labels))[:, *self._below]
+        for generator in generators:
+            own = []
+            for shape in self._shapes:
+                own.append(deepcopy(generator))
+                for _ in range(sweeps):
+                    generator.standard_normal(shape)
+            self._normal_generators.append(own)
             drawn.append(
                 (
-                    normals,
                     np.sqrt(generator.chisquare(degrees, (sweeps, labels))),
-                    generator.standard_gamma(shape, sweeps),
+                    generator.standard_gamma(precision_shape, sweeps),
                     generator.standard_gamma(scale_shape, sweeps),
                     generator.standard_normal((sweeps, len(SCALE_MOVES))),
                     np.log(1 - generator.random((sweeps, 1 + len(SCALE_MOVES)))),
                 )
             )
         # The sweeps are the first axis.
-        (
-            self._normals,
-            self._diagonal,
-            self._gammas,
-            self._scale_gammas,
-            self._moves,
-            self._log_uniforms,
-            self._lower,
-        ) = (
-            torch.from_numpy(values).to(representation.device)
-            for values in (*(np.stack(part, axis=1) for part in zip(*drawn, strict=True)), lower)
+        self._diagonal, self._gammas, self._scale_gammas, self._moves, self._log_uniforms = (
+            torch.from_numpy(np.stack(part, axis=1)).to(representation.device)
+            for part in zip(*drawn, strict=True)
         )
+
+    def _normals(self) -> list[Tensor]:
+        """The normal numbers of W and of Sigma, for the next sweep of each fold."""
+        return [
+            torch.from_numpy(
+                np.stack([own[number].standard_normal(shape) for own in self._normal_generators])
+            ).to(self.representation.device)
+            for number, shape in enumerate(self._shapes)
+        ]
 
     def start(self, u: Weights, variances: Float[Tensor, " folds"]) -> Coefficients:
         """The ridge mean of W, Sigma = variance I, lambda = n / 10."""
@@ -337,11 +342,11 @@ class CoefficientUpdates:
         scatter.diagonal(dim1=1, dim2=2).add_(JITTER + scale[:, None])
         # Sigma^-1 = H H' is a Wishart draw by Bartlett's decomposition, H = C^-T T, S = C C'.
         lower = torch.linalg.cholesky(scatter)
-        bartlett = torch.diag_embed(self._diagonal[sweep])
-        bartlett[:, *self._below] = self._lower[sweep]
+        normals, below = self._normals()
+        bartlett = below.tril_(-1) + torch.diag_embed(self._diagonal[sweep])
         inverse_root = torch.linalg.solve_triangular(lower.mT, bartlett, upper=True)
         root = torch.linalg.solve_triangular(bartlett.mT, lower, upper=True, left=False)
-        noise = torch.linalg.solve_triangular(factor.mT, self._normals[sweep], upper=True)
+        noise = torch.linalg.solve_triangular(factor.mT, normals, upper=True)
         variance = (root**2).sum(dim=(1, 2)) / self.labels
         accepted = self._log_uniforms[sweep][:, 0] <= self._log_half_normal(
             variance

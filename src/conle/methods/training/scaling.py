@@ -102,10 +102,9 @@ class FeatureScaling:
         zeros = np.zeros_like(self.shift[:1])
         return not any(self.scale_for(fold, zeros).any() for fold in range(len(self.shift)))
 
-    def scale_for(self, fold: int, features: Features) -> Features:
-        """Scale samples as those of one fold, in float64."""
-        # In place, because a wide table takes much memory.
-        scaled = features - self.shift[fold]
+    def scale_for(self, fold: int, features: Features, copy: bool = True) -> Features:
+        """Scale samples as those of one fold, in float64; without a copy, overwrite them."""
+        scaled = np.subtract(features, self.shift[fold], out=None if copy else features)
         scaled /= self.scale[fold]
         return scaled.clip(*self.limits[fold], out=scaled)
 

@@ -49,7 +49,7 @@ def held_out(X, D, L, floor, folds):
 def simulate(X, L, floor, seed):
     """Distributions and logical labels of samples as the model of a fit draws them."""
     decoder = PosteriorPCA(degree_floor=floor, device="cpu").fit(X, L)
-    present = by_sweep(decoder.coefficients_)[-1]
+    *_, present = by_sweep(decoder.coefficients_)
     columns = with_intercept([decoder.representation_(X)])[0].numpy()
     generator = np.random.default_rng(seed)
     # A chain that started in the middle.

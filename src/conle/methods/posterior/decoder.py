@@ -320,7 +320,7 @@ class PosteriorDecoder(InductiveEnhancer):
             )
         generator = np.random.default_rng(np.random.SeedSequence(self.seed).spawn(3)[2])
         relevant, counts = self._inference().draw_labels(
-            self.representation_(features), by_sweep(self.coefficients_), draws, generator
+            self.representation_(features), self.coefficients_, draws, generator
         )
         agreeing = np.where(logical_labels == 1, relevant, draws - relevant)
         own = counts[np.arange(len(features)), logical_labels.sum(axis=1).astype(int)]

@@ -145,7 +145,7 @@ class Inference:
     def draw_labels(
         self,
         representation: Represented,
-        coefficients: Sequence[Coefficients],
+        coefficients: Coefficients,
         draws: int,
         generator: np.random.Generator,
     ) -> tuple[Float[np.ndarray, "samples labels"], Float[np.ndarray, "samples counts"]]:
@@ -153,7 +153,7 @@ class Inference:
 
         Args:
             representation: of the samples.
-            coefficients: of every sweep of the fit; the draws take the kept ones in turn.
+            coefficients: of the fit, the sweeps first; the draws take the kept ones in turn.
             draws: draws for each sample.
             generator: draws the log weights.
 
@@ -161,16 +161,17 @@ class Inference:
             In how many draws each label is relevant, and in how many 0 to c labels are relevant.
         """
         columns = with_intercept([representation])[0].numpy()
-        kept = coefficients[self.burn_in :]
-        samples, labels = len(columns), kept[0].weights.shape[2]
+        kept_weights, kept_roots = (
+            part[self.burn_in :].cpu().numpy()
+            for part in (coefficients.weights, coefficients.inverse_root)
+        )
+        samples, labels = len(columns), kept_weights.shape[-1]
         relevant, counts = np.zeros((samples, labels)), np.zeros((samples, labels + 1))
         for draw in range(draws):
-            present, chain = kept[draw // self.chains % len(kept)], draw % self.chains
-            weights, inverse_root = (
-                part[chain].cpu().numpy() for part in (present.weights, present.inverse_root)
-            )
+            present = draw // self.chains % len(kept_weights), draw % self.chains
             noise = generator.standard_normal((samples, labels))
-            u = columns @ weights + np.linalg.solve(inverse_root.T, noise.T).T
+            u = columns @ kept_weights[present]
+            u += np.linalg.solve(kept_roots[present].T, noise.T).T
             w = self.degree_floor + np.exp(u)
             drawn = binarise(w / w.sum(axis=1, keepdims=True), self.threshold)
             relevant += drawn

@@ -77,6 +77,8 @@ PARTS = tuple(part.name for part in fields(Coefficients))
 def collected(coefficients: Iterable[Coefficients], sweeps: int) -> Coefficients:
     """Put the coefficients of all sweeps together; every part has one axis more, the sweeps first.
 
+    They become float32, because with many labels they are most of a model.
+
     Args:
         coefficients: those after every sweep; with many labels there is no room for them twice.
         sweeps: number of sweeps.
@@ -86,15 +88,16 @@ def collected(coefficients: Iterable[Coefficients], sweeps: int) -> Coefficients
         for name in PARTS:
             part = getattr(present, name)
             if sweep == 0:
-                parts[name] = part.new_empty((sweeps, *part.shape))
+                parts[name] = part.new_empty((sweeps, *part.shape), dtype=torch.float32)
             parts[name][sweep] = part
     return Coefficients(**parts)
 
 
-def by_sweep(coefficients: Coefficients) -> list[Coefficients]:
-    """The coefficients after every sweep, which share the memory of those put together."""
+def by_sweep(coefficients: Coefficients) -> Iterator[Coefficients]:
+    """The coefficients after every sweep, in float64."""
     parts = (getattr(coefficients, name) for name in PARTS)
-    return [Coefficients(*own) for own in zip(*parts, strict=True)]
+    for own in zip(*parts, strict=True):
+        yield Coefficients(*(part.double() for part in own))
 
 
 def coefficients_to_arrays(coefficients: Coefficients) -> dict[str, np.ndarray]:

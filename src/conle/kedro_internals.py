@@ -50,7 +50,7 @@ def load_path(dataset: AbstractVersionedDataset) -> PurePosixPath:
     """The path that a dataset loads from."""
     if not is_versioned(dataset):
         return dataset._filepath
-    return dataset._get_load_path()
+    return versioned_path(dataset, dataset.resolve_load_version())
 
 
 def file_system(dataset: AbstractVersionedDataset) -> tuple[str, Any]:

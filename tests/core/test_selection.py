@@ -67,6 +67,7 @@ def test_the_linear_algebra_of_a_comparison_has_one_thread(two_threads, monkeypa
     compare(X, L, {"own": LP()})
     assert counted
     assert all(own == (2, {1}) for own in counted)
+    assert torch.get_num_threads() == 2
 
 
 def test_the_measures_of_a_candidate():

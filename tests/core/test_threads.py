@@ -8,10 +8,12 @@ from conle.core.threads import blas_threads_for, torch_threads
 
 
 def test_torch_threads_return_when_the_work_is_interrupted(two_threads):
+    before = threadpool_info()
     with suppress(KeyboardInterrupt), torch_threads(1):
         assert torch.get_num_threads() == 1
         raise KeyboardInterrupt
     assert torch.get_num_threads() == 2
+    assert threadpool_info() == before
 
 
 @pytest.mark.parametrize(("rows", "threads"), [(2500, 1), (2501, 2)])

@@ -304,6 +304,8 @@ def test_folds_share_the_cores_only_if_there_is_much_to_sample():
     assert chunks((90, 10), (91, 9), (90, 10)) == [[[0, 2]], [[1]]]
     # 4 x (1000 + 250) samples in each fold: ten of them are 50,000.
     assert chunks(*[(2250, 250)] * 10) == [[[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]]
+    # So do the folds of a comparison of 2500 rows, whose training rows are recovered too.
+    assert chunks((1666, 1666), (1667, 1667), (1667, 1667)) == [[[0], [1, 2]]]
     # Two sizes are two chunks, one for each core.
     halves = [(2250, 250), (2249, 251)] * 5
     assert chunks(*halves) == [[[1, 3, 5, 7, 9], [0, 2, 4, 6, 8]]]

@@ -355,9 +355,9 @@ def check_inputs(features: ArrayLike, logical_labels: ArrayLike) -> tuple[Featur
     _check_indices(features, logical_labels)
     features = _as_matrix(features, "features")
     logical_labels = _as_matrix(logical_labels, "logical_labels")
-    too_large = np.abs(features) > LARGEST_FEATURE
-    if too_large.any():
-        row, column = np.argwhere(too_large)[0]
+    # The extremes tell without a copy of the features.
+    if max(features.max(), -features.min()) > LARGEST_FEATURE:
+        row, column = np.argwhere(np.abs(features) > LARGEST_FEATURE)[0]
         raise ValueError(
             f"features must lie within {LARGEST_FEATURE:g} of 0, not be "
             f"{features[row, column]:g} (row {row}, column {column}): the squares of larger ones "

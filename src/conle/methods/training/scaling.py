@@ -66,7 +66,7 @@ class FeatureScaling:
         for training, _ in splits:
             rows = features[training]
             # Values are compared exactly: the deviation of a constant column may round to above 0.
-            equal = (rows == rows[0]).all(axis=0)
+            equal = rows.max(axis=0) == rows.min(axis=0)
             shift, scale = statistics(rows)
             constant = equal | (scale == 0)
             shifts.append(shift)

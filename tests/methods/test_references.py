@@ -3,6 +3,7 @@ import pytest
 
 from conle.core.binarisation import binarise
 from conle.core.measures import score
+from conle.methods import references
 from conle.methods.references import LabelPosterior, SoftmaxLabels, Uniform
 
 
@@ -78,6 +79,21 @@ def test_label_posterior_of_a_count_that_binarising_does_not_produce():
     labels = [[1, 0, 0, 0, 0]] * 5 + [[1, 1, 1, 1, 0]]
     recovered = LabelPosterior(draws=500).fit_transform(np.zeros((6, 1)), labels)
     np.testing.assert_allclose(recovered[-1], 0.2)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7])
+def test_label_posterior_counts_what_binarising_its_draws_gives(monkeypatch, threshold):
+    # Draws are made 200 at once, the last 100 alone.
+    monkeypatch.setattr(references, "DEGREES_AT_ONCE", 1000)
+    counts, masses = references._drawn_relevant_counts(5, threshold, 500, (0.4, 3.0), seed=7)
+    generator = np.random.default_rng(7)
+    for row, concentration in enumerate((0.4, 3.0)):
+        degrees = generator.dirichlet(np.full(5, concentration), size=500)
+        relevant = binarise(degrees, threshold)
+        for k in range(6):
+            own = relevant.sum(axis=1) == k
+            assert counts[row, k] == own.sum()
+            assert masses[row, k] == pytest.approx((degrees * relevant)[own].sum(), rel=1e-13)
 
 
 def test_label_posterior_refuses_an_empty_range_of_concentrations():

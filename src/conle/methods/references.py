@@ -16,6 +16,9 @@ from conle.core.binarisation import binarise
 from conle.core.hyperparameters import NonNegativeInt, PositiveFloat, PositiveInt, Threshold
 from conle.methods.contract import Features, InductiveEnhancer, LogicalLabels, Recovered
 
+# Degrees of the label posterior that are drawn at once; they stay in the cache.
+DEGREES_AT_ONCE = 250_000
+
 
 class Uniform(InductiveEnhancer):
     """Every label describes every sample equally: 1/c."""
@@ -166,11 +169,17 @@ def _drawn_relevant_counts(
     generator = np.random.default_rng(seed)
     counts = np.zeros((len(concentrations), labels + 1))
     masses = np.zeros_like(counts)
+    at_once = max(1, DEGREES_AT_ONCE // labels)
     for row, concentration in enumerate(concentrations):
-        distributions = generator.dirichlet(np.full(labels, concentration), size=draws)
-        relevant = binarise(distributions, threshold)
-        k = relevant.sum(axis=1)
-        mass = (distributions * relevant).sum(axis=1)
-        counts[row] = np.bincount(k, minlength=labels + 1)
-        masses[row] = np.bincount(k, weights=mass, minlength=labels + 1)
+        for begin in range(0, draws, at_once):
+            degrees = generator.dirichlet(
+                np.full(labels, concentration), size=min(at_once, draws - begin)
+            )
+            # `binarise` finds which labels are relevant; how many needs a faster sort.
+            degrees.sort(axis=1)
+            mass = degrees[:, ::-1].cumsum(axis=1)
+            k = 1 + (mass[:, :-1] <= threshold).sum(axis=1)
+            relevant_mass = mass[np.arange(len(k)), k - 1]
+            counts[row] += np.bincount(k, minlength=labels + 1)
+            masses[row] += np.bincount(k, weights=relevant_mass, minlength=labels + 1)
     return counts, masses

@@ -132,13 +132,13 @@ class LatentDegrees:
         ordering_only: Bool[Tensor, "folds samples"] | None = None,
     ) -> None:
         # Added to or subtracted from a weight, these exclude it from an extreme without a branch.
-        self._share = logical_labels.to(start.dtype)
+        self._relevant = logical_labels
         self._if_irrelevant = torch.zeros_like(start).masked_fill_(~logical_labels, torch.inf)
         self._if_relevant = torch.zeros_like(start).masked_fill_(logical_labels, torch.inf)
         self.floor, self.threshold, self.ordering_only = floor, threshold, ordering_only
         # What a weight adds to the room of `weight_bounds`: its odds, or -1 if it is irrelevant.
         odds = 0.0 if threshold is None else (1 - threshold) / threshold
-        self._room = self._share * (odds + 1) - 1
+        self._room = logical_labels.to(start.dtype).mul_(odds + 1).sub_(1)
         self.w = start.clone()
         self.u = torch.log(start - floor)
 
@@ -229,7 +229,7 @@ class LatentDegrees:
                 ordering_only = self.ordering_only
                 feasible = is_feasible(
                     w,
-                    self._share[folds, :, part],
+                    self._relevant[folds, :, part].to(w.dtype),
                     self.threshold,
                     None if ordering_only is None else ordering_only[folds, part],
                 )
@@ -441,9 +441,11 @@ def fit_coefficients(
     streams = sweep_seeds([seed for _, seed in own], sweeps)
     coefficients = updates.start(degrees.u, start_variances)
     for sweep in range(sweeps):
-        means = (representation @ coefficients.weights).mT.contiguous()
-        drawn = uniforms(streams[sweep], *degrees.u.shape[1:], degrees.u.device)
-        degrees.sweep(means, coefficients, drawn)
+        degrees.sweep(
+            (representation @ coefficients.weights).mT.contiguous(),
+            coefficients,
+            uniforms(streams[sweep], *degrees.u.shape[1:], degrees.u.device),
+        )
         coefficients = updates.draw(sweep, degrees.u, coefficients)
         coefficients = updates.move_scale(sweep, degrees, coefficients)
         on_sweep()
@@ -475,9 +477,11 @@ def sample_distributions(
     """
     streams = sweep_seeds(seeds, sweeps)
     for sweep, present in enumerate(coefficients):
-        means = (representation @ present.weights).mT.contiguous()
-        drawn = uniforms(streams[sweep], *degrees.u.shape[1:], degrees.u.device)
-        degrees.sweep(means, present, drawn)
+        degrees.sweep(
+            (representation @ present.weights).mT.contiguous(),
+            present,
+            uniforms(streams[sweep], *degrees.u.shape[1:], degrees.u.device),
+        )
         on_sweep()
         if sweep >= burn_in:
             yield degrees.distributions()

@@ -65,27 +65,47 @@ def artifacts_of(client, run_id, folder):
     return sorted(file.path for file in client.list_artifacts(run_id, folder))
 
 
-def test_a_model_that_cannot_be_logged_fails_the_run(client, parent, tmp_path, monkeypatch):
+TABLE = pd.DataFrame({"a": range(6)}), pd.DataFrame({"b": [0, 1] * 3})
+
+
+@pytest.fixture
+def log(parent, tmp_path, monkeypatch):
+    """Log a model by a hook; what MLflow is given."""
+    logged = {}
+    # MLflow's own name of it is no module before it is first used.
+    pyfunc = import_module("mlflow.pyfunc")
+    monkeypatch.setattr(pyfunc, "log_model", lambda **given: logged.update(given))
+    entries = {"enhance.distributions": TABLE[1], "params:registered_model": "conle"}
+
+    def log(hook, **more):
+        catalog = SimpleNamespace(
+            load=(entries | more).__getitem__,
+            get=lambda _: JSONDataset(filepath=str(tmp_path / "model")),
+            exists=lambda _: True,
+        )
+        hook.after_pipeline_run(SimpleNamespace(all_outputs=lambda: {"enhance.model"}), catalog)
+        return logged
+
+    return log
+
+
+def test_the_example_of_a_model_is_the_first_rows_of_the_table(log):
+    """The table is loaded again only if this process has not loaded it in this run."""
+    hook = ModelLogging()
+    hook.after_dataset_loaded("enhance.input", TABLE)
+    assert log(hook)["input_example"].to_numpy().tolist() == [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]]
+    hook.before_pipeline_run()
+    other = log(hook, **{"enhance.input": [part[3:] for part in TABLE]})
+    assert other["input_example"].to_numpy().tolist() == [[3.0, 1.0], [4.0, 0.0], [5.0, 1.0]]
+
+
+def test_a_model_that_cannot_be_logged_fails_the_run(client, parent, log, monkeypatch):
     def log_model(**_):
         raise MlflowException("the server is gone")
 
-    # MLflow's own name of it is no module before it is first used.
     monkeypatch.setattr(import_module("mlflow.pyfunc"), "log_model", log_model)
-    table = pd.DataFrame({"a": [0.5, 0.5]})
-    loaded = {
-        "enhance.input": (table, table.rename(columns={"a": "b"})),
-        "enhance.distributions": table,
-        "params:registered_model": "conle",
-    }
-    catalog = SimpleNamespace(
-        load=loaded.__getitem__,
-        get=lambda _: JSONDataset(filepath=str(tmp_path / "model")),
-        exists=lambda _: True,
-    )
     with pytest.raises(MlflowException) as error:
-        ModelLogging().after_pipeline_run(
-            SimpleNamespace(all_outputs=lambda: {"enhance.model"}), catalog
-        )
+        log(ModelLogging(), **{"enhance.input": TABLE})
     plain = plain_error(error.value)
     assert isinstance(plain, click.ClickException)
     assert plain.message.startswith("MLflow has failed: the server is gone")

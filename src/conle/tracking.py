@@ -32,6 +32,8 @@ from conle.run import RECORDED, WITHOUT_EFFECT, comparable, failures, flatten, h
 from conle.tracking_view import page_of, view_tag
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from conle.cells import Cell
     from conle.data.models import FittedModel
 
@@ -271,6 +273,20 @@ class ExperimentTracking:
 class ModelLogging:
     """Logs the model of `--pipeline=enhance` to MLflow, and registers it."""
 
+    def __init__(self) -> None:
+        self._first_rows: list[pd.DataFrame] | None = None
+
+    @hook_impl
+    def before_pipeline_run(self) -> None:
+        """Forget the table of an earlier run of this process."""
+        self._first_rows = None
+
+    @hook_impl
+    def after_dataset_loaded(self, dataset_name: str, data: Any) -> None:
+        """Keep the first rows of the user's table, which are the example of the model."""
+        if dataset_name == "enhance.input":
+            self._first_rows = [table[:ROWS_OF_EXAMPLE].copy() for table in data]
+
     @hook_impl(tryfirst=True)
     def after_pipeline_run(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
         """Log the fitted model as a pyfunc, with its folder as an artifact."""
@@ -284,9 +300,10 @@ class ModelLogging:
         from mlflow.exceptions import MlflowException
         from mlflow.models import infer_signature
 
-        # The catalog loads the table again, because workers of a runner keep theirs.
-        first = [table[:ROWS_OF_EXAMPLE] for table in catalog.load("enhance.input")]
-        example = pd.concat(first, axis=1)
+        if self._first_rows is None:
+            # A worker of a runner has loaded the table, or an earlier run that is resumed.
+            self.after_dataset_loaded("enhance.input", catalog.load("enhance.input"))
+        example = pd.concat(self._first_rows, axis=1)
         # In other rows, whole numbers may be missing or have a fraction.
         numbers = example.select_dtypes(["number", "bool"]).columns
         example = example.astype(dict.fromkeys(numbers, "float64"))

@@ -47,10 +47,10 @@ from conle.methods.training.enhancer import BatchedEnhancer
 from conle.methods.training.fused_contrast import fused_contrastive_loss
 from conle.methods.training.layers import batched_mlp
 from conle.methods.training.loop import ObjectiveTerms, TrainingLoop
+from conle.methods.training.optimizers import SGD
 from conle.methods.training.patterns import apply_to_pairs
 from conle.methods.training.samples import Samples
 from conle.methods.training.scaling import FeatureScaling
-from conle.methods.training.sgd import SGD
 from conle.methods.training.stopping import BestWeights, LabelPosteriorDivergence, agreement
 
 # The readings, the flattest first.

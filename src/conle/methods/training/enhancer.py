@@ -37,6 +37,7 @@ from conle.methods.training.batches import fold_batches
 from conle.methods.training.cuda_graphs import tensor_float_32
 from conle.methods.training.default_settings import default_settings
 from conle.methods.training.loop import ObjectiveTerms, TrainingLoop
+from conle.methods.training.optimizers import Adam, Optimizer
 from conle.methods.training.samples import Samples
 from conle.methods.training.scaling import FeatureScaling
 from conle.methods.training.scheduling import (
@@ -47,7 +48,6 @@ from conle.methods.training.scheduling import (
     resolve_device,
     threads_for,
 )
-from conle.methods.training.sgd import Optimizer
 
 
 @dataclass(frozen=True)
@@ -312,8 +312,8 @@ class AdamEnhancer(BatchedEnhancer):
     def _steps(self, training_rows: int) -> int:
         return self.epochs * -(-training_rows // self.batch_size)
 
-    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.Adam(parameters, lr=self.learning_rate, fused=True)
+    def _optimizer(self, parameters: Iterator[nn.Parameter]) -> Adam:
+        return Adam(parameters, self.learning_rate)
 
 
 def _torch_generator(seed: np.random.SeedSequence) -> torch.Generator:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from conle.methods.contract import DivergenceError, RecoveredRows, Split
 from conle.methods.training.batches import Batch, on_device
 from conle.methods.training.cuda_graphs import CUDAGraphStep
+from conle.methods.training.optimizers import Optimizer
 from conle.methods.training.samples import Samples
-from conle.methods.training.sgd import Optimizer
 
 # The same as `Curves` of the contract, but for all folds of a chunk.
 CurveOfFolds = tuple[Int[np.ndarray, " _"], Float[np.ndarray, "folds _"]]

@@ -131,8 +131,8 @@ class LatentDegrees:
         threshold: float | None,
         ordering_only: Bool[Tensor, "folds samples"] | None = None,
     ) -> None:
-        # Added to or subtracted from a weight, these exclude it from an extreme without a branch.
         self._relevant = logical_labels
+        # Added to or subtracted from a weight, these exclude it from an extreme without a branch.
         self._if_irrelevant = torch.zeros_like(start).masked_fill_(~logical_labels, torch.inf)
         self._if_relevant = torch.zeros_like(start).masked_fill_(logical_labels, torch.inf)
         self.floor, self.threshold, self.ordering_only = floor, threshold, ordering_only

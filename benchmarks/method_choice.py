@@ -8,9 +8,10 @@ sample of each dataset's rows, and recovers these rows with each candidate. The 
 judge the choice afterwards. Printed, a line per dataset: Spearman's correlation of the KL to the
 featureless posterior, of the log likelihood and of the average precision (the latter two negative)
 with KL(true || recovered); the place of the chosen candidate by KL; and its KL as a multiple of the
-least, beside that of the candidate with the largest log likelihood. Without a folder, the datasets
-are those that `adaptive_conle.py` simulates, and the geometric means of the multiples follow. All
-candidates are written to benchmarks/method_choice.csv.
+least, beside that of the candidate with the largest log likelihood and that of the uniform
+distribution; the geometric means of the multiples follow. Without a folder, the datasets are those
+that `adaptive_conle.py` simulates, with a mean for each way of making labels. All candidates are
+written to benchmarks/method_choice.csv.
 """
 
 import argparse
@@ -112,13 +113,16 @@ def main():
                 "place_by_kl": f"{place:.0f} of {len(compared)}",
                 "multiple": multiples[compared["chosen"]].item(),
                 "of_log_likelihood": multiples[compared["log_likelihood"].idxmax()],
+                "of_uniform": multiples[compared["candidate"] == "uniform"].item(),
                 "nearest": compared.loc[compared["kl"].idxmin(), "candidate"],
             }
         )
     pd.concat(tables).to_csv(Path(__file__).with_suffix(".csv"), index=False)
     table = pd.DataFrame(lines)
     print(table.round(2).to_string(index=False))
-    print(gmean(table[["multiple", "of_log_likelihood"]]).round(2))
+    way = "all" if arguments.data else table["dataset"].str.partition(",")[0]
+    means = table.assign(way=way).groupby("way")
+    print(means[["multiple", "of_log_likelihood", "of_uniform"]].agg(gmean).round(2).to_string())
 
 
 if __name__ == "__main__":

@@ -78,8 +78,8 @@ def test_has(dataset, tmp_path):
     assert kedro_internals.has(model, "v1")
     assert not kedro_internals.has(model, "v2")
     (tmp_path / "model" / "v2" / "model").mkdir(parents=True)
-    assert kedro_internals.versions_of(model) == ["v2", "v1"]
-    assert kedro_internals.versions_of(dataset) == ["v2", "v1"]
+    assert model.list_versions(full_path=False) == ["v2", "v1"]
+    assert dataset.list_versions(full_path=False) == ["v2", "v1"]
 
 
 def test_paths(dataset, unversioned, tmp_path):

@@ -1,7 +1,6 @@
 """Private attributes of Kedro that have no public counterpart; a test covers each."""
 
 from collections.abc import Iterable
-from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,13 +29,6 @@ def has(dataset: AbstractVersionedDataset, version: str) -> bool:
     path = str(versioned_path(dataset, version))
     _, files = file_system(dataset)
     return files.exists(path) if files else Path(path).exists()
-
-
-def versions_of(dataset: AbstractVersionedDataset) -> list[str]:
-    """The versions that exist, the newest first."""
-    _, files = file_system(dataset)
-    paths = (files.glob if files else glob)(str(versioned_path(dataset, "*")))
-    return sorted((PurePosixPath(path).parent.name for path in paths), reverse=True)
 
 
 def save_path(dataset: AbstractVersionedDataset) -> PurePosixPath:

@@ -84,7 +84,7 @@ def refuse_absent(given: Mapping[str, str], catalog: CatalogProtocol) -> None:
         if not kedro_internals.is_versioned(entry):
             raise ParameterError(f"--load-versions: {name} has no versions")
         if not kedro_internals.has(entry, version):
-            existing = kedro_internals.versions_of(entry)
+            existing = entry.list_versions(full_path=False)
             raise ParameterError(
                 f"--load-versions: {name} has no version {version!r}; "
                 + (f"it has: {', '.join(existing)}" if existing else "no run has made it yet")

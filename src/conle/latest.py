@@ -61,7 +61,8 @@ def newest_model(project: Path) -> Path:
     if not models:
         raise click.ClickException(
             f"model=latest: there is no fitted model in {MODELS.as_posix()}; kedro run "
-            "--pipeline=enhance without model= fits one"
+            "--pipeline=enhance without model= fits one, unless the method is FCM, KM, LP, GLLE or "
+            "LESC, which leave none: then name another, such as method=conle"
         )
     return models[-1]
 
